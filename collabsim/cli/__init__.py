@@ -1,0 +1,4 @@
+"""The command line."""
+
+def main() -> None:
+    """Entry point."""

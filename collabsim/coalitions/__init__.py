@@ -1,0 +1,1 @@
+"""The coalitions of collabsim."""

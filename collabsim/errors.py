@@ -1,0 +1,44 @@
+"""Every error a user can meet, by the boundary it comes from.
+
+One base class. Each message says what was expected, what came, and what to do. The command line prints any of these as
+one line and exits with code 2; everything else is a bug and keeps its traceback. A failed *run* never raises out of a
+sweep: it is recorded as a `RunError` (see `episode.py`).
+"""
+
+from __future__ import annotations
+
+
+class CollabsimError(Exception):
+    """Base of all errors that are addressed to the user."""
+
+
+class ConfigError(CollabsimError):
+    """A config, flag or argument that cannot be meant: unknown key, wrong type, unknown seat, impossible number."""
+
+
+class PrerequisiteError(CollabsimError):
+    """Something this machine lacks: a package, a key, a server, a model file. The message says how to get it."""
+
+
+class ProtocolError(CollabsimError):
+    """A protocol that breaks its contract: wrong return type, no final output, a pool it declared it cannot take."""
+
+
+class DataError(CollabsimError):
+    """A data set that cannot be read, is empty after filters, or whose splits overlap."""
+
+
+class StoreError(CollabsimError):
+    """The generation store or a run folder cannot be read or written (full disk, no permission, foreign file)."""
+
+
+class MissingOutcomesError(CollabsimError):
+    """Values were asked of a game table in which runs failed or are not there yet."""
+
+
+class CallError(CollabsimError):
+    """A model call failed for a reason that is not the model's answer. Fails its run; never cached; retried on resume."""
+
+
+class ContextOverflowError(CallError):
+    """A prompt plus the room for its reply does not fit the model's context window."""

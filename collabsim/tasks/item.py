@@ -1,0 +1,106 @@
+"""The vocabulary of tasks: an item, what a node may see of it, a score, and the scorer that owns both.
+
+One scorer object per item serves votes, rewards and reports. Nodes get an `ItemView` and an `Answers` object, neither
+of which knows the gold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from collabsim.episode import Verdict
+from collabsim.request import Messages
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a reply commits to, taken out of its text."""
+
+    text: str
+    """The extracted answer as written: `1/2`, `C`, `Paris`."""
+    value: Any = None
+    """Hashable canonical value of the scorer's own kind (a Fraction, a letter, a normalised string)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The judgement of one text against one item."""
+
+    score: float | None
+    """In [0, 1]; None only when scoring itself failed for an infrastructure reason."""
+    verdict: Verdict
+    """right (score 1), partial, wrong, unparsed (score 0, counted apart), error (score None)."""
+    extracted: str | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemView:
+    """What nodes see of an item: never the gold."""
+
+    id: str
+    messages: Messages
+    """The task's own prompt for this item, answer format included."""
+    choices: Mapping[str, str]
+    """Letter to option text; empty unless the kind is `choice`."""
+    kind: str
+
+
+class Scorer(Protocol):
+    """Reads answers out of texts and compares them. Never raises on any text; deterministic."""
+
+    kind: str
+
+    def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
+        """The answer that `text` commits to, or None. A cut text (`finish != "stop"`) counts only what it declared."""
+
+    def same(self, a: Answer, b: Answer, view: ItemView) -> bool:
+        """Whether two answers are equivalent, gold or no gold. Symmetric and reflexive."""
+
+    def score(self, text: str, item: Item, finish: str = "stop") -> Score:
+        """The score of `text` as a final output for `item`."""
+
+
+class Answers(Protocol):
+    """Extraction and grouping for one item, without its gold; what `run.answers` is."""
+
+    def extract(self, text: str, finish: str = "stop") -> Answer | None: ...
+
+    def group(self, answers: Sequence[Answer]) -> list[list[int]]:
+        """Indices of `answers` in classes of equivalent ones (transitively closed), classes by first member."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """One question with its gold and its scorer. Identity is content: `id` is a hash of question, choices and gold."""
+
+    id: str
+    question: str
+    """The question as the data set words it; `view.messages` holds it in full."""
+    gold: Any
+    """Text, list of accepted texts, or the record that a verifier needs."""
+    view: ItemView
+    scorer: Scorer
+    topic: str = ""
+    difficulty: float | None = None
+    """Logit scale, 0 = average; None lets simulated models derive one from the content."""
+    chance: float = 0.0
+    """Score of a blind guess: 1 / number of choices, else 0."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def answers(self) -> Answers:
+        """The gold-free reader of answers that nodes get (memoised per item)."""
+        from collabsim.tasks.answers import answers_for
+
+        return answers_for(self)
+
+    def score(self, text: str, finish: str = "stop") -> Score:
+        return self.scorer.score(text, self, finish)
+
+    @property
+    def gold_text(self) -> str:
+        """One right answer as text, for simulated models and self-tests."""
+        return self.gold if isinstance(self.gold, str) else str(self.gold[0])
