@@ -7,7 +7,7 @@ outcome is `None` and its `error` says why; it never becomes a zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 Verdict = Literal["right", "partial", "wrong", "unparsed", "error"]
 
@@ -75,8 +75,17 @@ class RunError:
     """Node or seat in which it happened, as far as known."""
 
 
-Final = tuple[tuple[str, float], ...]
-"""Final output of a run: texts with weights that sum to 1, or nothing when nobody spoke. Ties are several texts."""
+class Output(NamedTuple):
+    """One text of a final output. Protocols may write plain `(text, weight)` tuples instead."""
+
+    text: str
+    weight: float
+    finish: str = "stop"
+    """How the reply behind the text ended; a cut reply is scored as a cut one."""
+
+
+Final: TypeAlias = tuple[Output, ...]
+"""Final output of a run: texts with weights that sum to 1, or nothing when nobody answered. Ties are several texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +108,5 @@ class Episode:
 
     @property
     def failed(self) -> bool:
+        """Whether the run has no outcome."""
         return self.outcome is None

@@ -46,7 +46,7 @@ def _as_message(value: Any) -> Message:
     if isinstance(value, str):
         role, content = "user", value
     elif isinstance(value, Mapping):
-        role, content = value.get("role", value.get("type", "")), value.get("content")
+        role, content = value.get("role", value.get("type", "")), value.get("content", "")
     elif hasattr(value, "content"):
         role, content = value.type, value.content
     else:
@@ -99,6 +99,7 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
+        """Whether the likeliest token is always taken."""
         return self.temperature == 0
 
     def replace(self, **changes: Any) -> Sampling:
@@ -111,6 +112,7 @@ class Sampling:
         return Sampling(**{name: changes.get(name, getattr(self, name)) for name in Sampling.__slots__})
 
     def as_json(self) -> dict[str, Any]:
+        """All settings as a plain dictionary."""
         return asdict(self)
 
 

@@ -1,4 +1,23 @@
-"""The command line."""
+"""The command line: `collabsim COMMAND`. Thin: every command reads flags, calls the library, and prints.
+
+Nothing heavy is imported before a command runs. Errors that are addressed to the user are one line on standard error
+and exit code 2; Ctrl-C is exit code 130; a traceback means a bug.
+"""
+
+from __future__ import annotations
+
+import sys
+
 
 def main() -> None:
-    """Entry point."""
+    """Entry point of the `collabsim` script."""
+    from collabsim.cli.app import app
+    from collabsim.errors import CollabsimError
+
+    try:
+        app()
+    except CollabsimError as error:
+        print(f"collabsim: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,1 +1,1 @@
-"""The report of collabsim."""
+"""How results are shown: tables in the terminal and progress while a sweep runs."""

@@ -88,6 +88,8 @@ class Item:
     """Logit scale, 0 = average; None lets simulated models derive one from the content."""
     chance: float = 0.0
     """Score of a blind guess: 1 / number of choices, else 0."""
+    floor: float = 0.0
+    """Outcome of a run in which nobody is present: 0, or `chance` when the task says so."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @property

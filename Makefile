@@ -1,0 +1,45 @@
+# The two commands of the README are `make demo` and `make test`; the rest is for work on collabsim itself.
+# Works with GNU make 3.81 (macOS). PYTHON=python3.12 picks an interpreter, ARGS="-k debate" goes to pytest.
+BIN = .venv/bin
+WORKERS = auto
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+.DEFAULT_GOAL = help
+.PHONY: help setup demo test quick lint format bench lock clean distclean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 12
+
+setup: ## make .venv and install the pinned packages; does nothing when that is done
+	@requirements/setup.sh
+
+demo: setup ## measure a small pool on real items: progress, table, saved run
+	$(BIN)/collabsim sweep examples/quickstart.yaml
+
+test: setup ## the whole test suite
+	$(PYTEST) $(ARGS)
+
+quick: setup ## the tests that take less than ten seconds each
+	$(PYTEST) -m "not slow" $(ARGS)
+
+lint: setup ## ruff (rules and format) and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy collabsim graphs trainers
+
+format: setup ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## the benchmarks, one at a time
+	$(BIN)/python -m pytest benchmarks -s --benchmark-enable $(ARGS)
+
+lock: setup ## resolve the pins anew, keeping those that fit (UPGRADE=1 renews all)
+	requirements/lock.sh
+
+clean: ## remove caches and build outputs; runs/ and .venv stay
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	find collabsim graphs trainers tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean ## clean, and remove .venv
+	rm -rf .venv

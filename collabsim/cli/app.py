@@ -1,0 +1,128 @@
+"""The commands and their flags. What a command does is in the module of its name."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+COMMANDS = "collabsim.commands"
+"""Entry-point group of commands that other packages add: name -> a Typer app or a function."""
+
+
+class InstalledCommand(TyperCommand):
+    """A command of another package: listed by name, loaded when it is called."""
+
+    def __init__(self, point: EntryPoint) -> None:
+        super().__init__(point.name, short_help=f"(from {point.value.partition(':')[0]})")
+        self._point = point
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the real command, which then runs in place of this one."""
+        return as_command(self._point.name, self._point.load()).make_context(info_name, args, parent, **extra)
+
+
+def as_command(name: str, value: Any) -> Any:
+    """A command of a Typer app, or of a function with Typer's annotations."""
+    if not isinstance(value, typer.Typer):
+        function, value = value, typer.Typer(add_completion=False)
+        value.command(name=name)(function)
+    return typer.main.get_command(value)
+
+
+class ExtensibleGroup(TyperGroup):
+    """Commands of collabsim, and those of installed packages."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All names, without loading anything."""
+        return [*super().list_commands(ctx), *sorted(entry_points(group=COMMANDS).names)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; None when there is none."""
+        own = super().get_command(ctx, cmd_name)
+        points = () if own else entry_points(group=COMMANDS, name=cmd_name)
+        return next((InstalledCommand(point) for point in points), own)
+
+
+app = typer.Typer(
+    cls=ExtensibleGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Measure and train the worth of each model inside a system of several language models.",
+)
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with pool, protocol and task.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of a table.")]
+
+
+@app.command()
+def sweep(
+    config: ConfigPath,
+    method: Annotated[str | None, typer.Option(help="exact | loo | permutation | shapiq:NAME | auto")] = None,
+    limit: Annotated[int | None, typer.Option(help="Number of items (task.limit).")] = None,
+    out: Annotated[str | None, typer.Option(help="Run folder.")] = None,
+    store: Annotated[str | None, typer.Option(help="File of the generation store.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change any key of the config.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would take, and run nothing.")] = False,
+    show_prompts: Annotated[
+        bool, typer.Option("--show-prompts", help="Print what each node sends for one item, and run nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Evaluate coalitions of a pool and print what each member is worth. Run it again to resume."""
+    from collabsim.cli import sweep as command
+
+    flags = {"sweep.method": method, "task.limit": limit, "out": out, "store": store}
+    overrides = [*(set_ or []), *(f"{key}={value}" for key, value in flags.items() if value is not None)]
+    if dry_run:
+        command.dry_run(config, overrides, as_json=json)
+    elif show_prompts:
+        command.show_prompts(config, overrides)
+    else:
+        command.run(config, overrides, as_json=json)
+
+
+@app.command()
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")], json: Json = False) -> None:
+    """Print the values of a finished run."""
+    from collabsim.cli import report as command
+
+    command.run(folder, as_json=json)
+
+
+@app.command()
+def protocols(
+    name: Annotated[str | None, typer.Argument(help="One protocol: its options and a drawing of its graph.")] = None,
+    seats: Annotated[int, typer.Option(help="Number of seats in the drawing.")] = 3,
+    json: Json = False,
+) -> None:
+    """List the protocols, or show one."""
+    from collabsim.cli import protocols as command
+
+    command.run(name, seats, as_json=json)
+
+
+@app.command()
+def tasks(
+    name: Annotated[str | None, typer.Argument(help="One task, such as reasoning_gym:chain_sum or jsonl:FILE.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="A=B", help="Change a key of the task.")] = None,
+    json: Json = False,
+) -> None:
+    """List the data sets, or show one with an item as a model sees it."""
+    from collabsim.cli import tasks as command
+
+    command.run(name, set_ or [], as_json=json)
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine can run, and what to install for the rest."""
+    from collabsim.cli import doctor as command
+
+    command.run()

@@ -1,0 +1,88 @@
+"""`collabsim protocols`: the list, or one protocol with its options and its graph."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from collabsim.protocols import Protocol, as_protocol, registered
+
+
+def run(name: str | None, seats: int, *, as_json: bool) -> None:
+    """List all, or show one. Raises `ConfigError` for an unknown name."""
+    if name is not None:
+        _show_one(as_protocol(name), seats, as_json=as_json)
+        return
+    facts = [_facts(as_protocol(known)) for known in registered()]
+    if as_json:
+        sys.stdout.write(json.dumps(facts, indent=1) + "\n")
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("protocol", "family", "players", "roles", "needs", "what it does"):
+        table.add_column(column)
+    for fact in facts:
+        roles, needs = ", ".join(fact["roles"]) or "-", ", ".join(fact["needs"]) or "-"
+        table.add_row(fact["name"], fact["family"], _range(fact["players"]), roles, needs, fact["doc"])
+    Console().print(table)
+
+
+def _range(players: list[int | None]) -> str:
+    fewest, most = players
+    return f"{fewest}+" if most is None else f"{fewest}" if fewest == most else f"{fewest}-{most}"
+
+
+def _facts(protocol: Protocol) -> dict[str, Any]:
+    return {
+        "name": protocol.name,
+        "family": protocol.family,
+        "players": list(protocol.players),
+        "roles": list(protocol.roles),
+        "needs": sorted(protocol.needs),
+        "absent": protocol.absent,
+        "fitted": protocol.fit is not None,
+        "doc": protocol.doc,
+        "options": [_option(parameter) for parameter in protocol.options().values()],
+    }
+
+
+def _option(parameter: inspect.Parameter) -> dict[str, Any]:
+    required = parameter.default is inspect.Parameter.empty
+    return {
+        "name": parameter.name,
+        "type": str(parameter.annotation),
+        **({"required": True} if required else {"default": parameter.default}),
+    }
+
+
+def _show_one(protocol: Protocol, seats: int, *, as_json: bool) -> None:
+    names = [f"seat{k}" for k in range(1, seats + 1)] if seats > 26 else [chr(ord("a") + k) for k in range(seats)]
+    protocol.check_pool(len(names))
+    drawing = protocol.build(names, **protocol.check_options({})).compile().get_graph()
+    facts = _facts(protocol)
+    if as_json:
+        sys.stdout.write(json.dumps({**facts, "mermaid": drawing.draw_mermaid()}, indent=1, default=str) + "\n")
+        return
+    _print_facts(facts)
+    console = Console()
+    console.print(f"\n[bold]Graph over {len(names)} seats[/bold]")
+    console.print(drawing.draw_ascii(), markup=False, highlight=False, soft_wrap=True)
+    console.print("\n[bold]The same as mermaid[/bold]")
+    console.print(drawing.draw_mermaid(), markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_facts(facts: Mapping[str, Any]) -> None:
+    console = Console()
+    console.print(f"[bold]{facts['name']}[/bold] ({facts['family']}): {facts['doc']}", highlight=False)
+    console.print(f"players {_range(facts['players'])}; {facts['absent']}", highlight=False)
+    console.print(f"roles: {', '.join(facts['roles']) or 'none'}; needs: {', '.join(facts['needs']) or 'nothing'}")
+    if not facts["options"]:
+        console.print("options: none")
+    for option in facts["options"]:
+        default = "required" if option.get("required") else f"default {option['default']!r}"
+        console.print(f"  {option['name']}: {option['type']} ({default})", markup=False, highlight=False)

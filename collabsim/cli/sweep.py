@@ -1,0 +1,128 @@
+"""`collabsim sweep`: run, `--dry-run`, `--show-prompts`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from collabsim.coalitions.forecast import forecast
+from collabsim.coalitions.sweep import Sweep, plan_sweep
+from collabsim.config.read import default_out, identity_fields, read_config
+from collabsim.config.resolve import make_system, make_task
+from collabsim.config.schema import Config
+from collabsim.context import Recorder
+from collabsim.episode import Call, Reply
+from collabsim.loop import run_sync
+from collabsim.report.progress import RichProgress
+from collabsim.report.terminal import show_values
+from collabsim.request import Request
+from collabsim.store import GenerationStore, default_path
+from collabsim.system import System
+from collabsim.tasks import Task
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A config turned into live objects."""
+
+    config: Config
+    system: System
+    task: Task
+    out: Path
+
+
+def prepare(path: Path, overrides: Sequence[str], store: GenerationStore) -> Prepared:
+    """Read a config and build what it describes; nothing is generated."""
+    config = read_config(path, overrides)
+    task = make_task(config, path.parent)
+    out = Path(config.out) if config.out else default_out(path, config)
+    return Prepared(config, make_system(config, store), task, out)
+
+
+def _planned(prepared: Prepared, *, keep: bool, progress: RichProgress | None = None) -> Sweep:
+    settings = prepared.config.sweep
+    return plan_sweep(
+        prepared.system,
+        prepared.task,
+        method=settings.method,
+        seed=settings.seed,
+        players=settings.players,
+        budget=settings.budget,
+        out=prepared.out if keep else None,
+        identity=identity_fields(prepared.config),
+        concurrency=prepared.config.concurrency,
+        on_missing=settings.on_missing,
+        progress=progress,
+    )
+
+
+def run(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
+    """Sweep, with progress on standard error and the result on standard output."""
+    console = Console(stderr=True)
+    store_path = read_config(path, overrides).store
+    with GenerationStore(Path(store_path) if store_path else default_path()) as store:
+        prepared = prepare(path, overrides, store)
+        try:
+            with RichProgress(console) as progress:
+                result = run_sync(_planned(prepared, keep=True, progress=progress).arun())
+        except KeyboardInterrupt:
+            console.print(f"\nStopped; everything so far is in {prepared.out}. To go on: {_same_command()}")
+            raise
+    if as_json:
+        sys.stdout.write(json.dumps(result.values, indent=1, ensure_ascii=False) + "\n")
+        return
+    show_values(result.values, Console())
+    Console().print(f"Saved in [bold]{prepared.out}[/bold]; the same command again generates nothing.", highlight=False)
+
+
+def _same_command() -> str:
+    return "collabsim " + " ".join(sys.argv[1:])
+
+
+def dry_run(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
+    """Print the exact number of evaluations and bounds of calls, generations and tokens."""
+    prepared = prepare(path, overrides, GenerationStore(None))
+    counts = forecast(_planned(prepared, keep=False))
+    if as_json:
+        sys.stdout.write(json.dumps(counts) + "\n")
+        return
+    for name, value in counts.items():
+        Console().print(
+            f"{name.replace('_', ' '):<28}{value:>14,}" if isinstance(value, int) else f"{name:<28}{value:>14}"
+        )
+
+
+class _PromptRecorder(Recorder):
+    """Prints what each node sends."""
+
+    def record(self, call: Call, request: Request, reply: Reply) -> None:
+        """Print one call's messages."""
+        super().record(call, request, reply)
+        console = Console()
+        words = sum(len(message.content.split()) for message in request.messages)
+        console.rule(f"node {call.node} · seat {call.seat} · draw {call.draw} · about {words} words", align="left")
+        for message in request.messages:
+            console.print(f"[bold]{message.role}[/bold]", highlight=False)
+            console.print(message.content, markup=False, highlight=False)
+
+
+def show_prompts(path: Path, overrides: Sequence[str]) -> None:
+    """Run one item with simulated models in every seat, and print what each node would send to the real ones."""
+    from collabsim.models.simulated import SimulatedModel
+
+    prepared = prepare(path, overrides, GenerationStore(None))
+    system, item = prepared.system, prepared.task.items[0]
+    for seat in system.pool:
+        system = system.replace(seat, SimulatedModel(name=seat))
+    helpers = system.helpers
+    for name in helpers:
+        helpers = helpers.replace(name, SimulatedModel(name=name))
+    system = replace(system, helpers=helpers)
+    system.study([item])
+    Console().print("Replies shown inside prompts are simulated; no model of the pool was called.", highlight=False)
+    system.run(item, run_seed=prepared.config.sweep.seed, recorder=_PromptRecorder())

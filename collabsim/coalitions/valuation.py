@@ -1,0 +1,233 @@
+"""From outcomes to `values.json`: what every player is worth, how sure that is, and what exactly was measured.
+
+In: complete tables and the plan they come from. Out: one JSON-able dictionary. All intervals are for the population of
+items, with items as the sampling unit; the definitions behind every number (floor, alone, absent, roles) stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from collabsim.coalitions import approximators, masks, values
+from collabsim.coalitions.intervals import Estimate, estimates, mean_interval, pairwise_differences
+from collabsim.coalitions.orders import Chains, evaluate_orders
+from collabsim.coalitions.plan import Plan
+from collabsim.coalitions.players import Players
+from collabsim.coalitions.relation import Relation, relation
+from collabsim.coalitions.table import GameTable
+from collabsim.coalitions.values import Floats
+from collabsim.system import System
+
+if TYPE_CHECKING:
+    from collabsim.tasks import Task
+
+INTERVALS = "95%, for the population of items; items are the sampling unit (t; conservative where `rare`: fewer than 15 items tell)"
+
+
+def valuate(
+    table: GameTable,
+    alone: GameTable,
+    plan: Plan,
+    players: Players,
+    *,
+    system: System,
+    task: Task,
+    dropped: int = 0,
+) -> dict[str, Any]:
+    """All values of a sweep without its cost. Raises `MissingOutcomesError` when the tables are not complete."""
+    individual = _individual(alone, players)
+    found = _estimators(plan)(table, plan)
+    return {
+        "players": list(players.names),
+        "n_items": len(table.item_ids),
+        "dropped_items": dropped,
+        "method": plan.method,
+        "v": {masks.label(table.players, mask): v for mask, v in table.means(plan.common_masks()).items()},
+        **{name: _by_player(players, estimate) for name, estimate in found["estimates"].items()},
+        "individual": _by_player(players, estimates(individual, support=(0.0, 1.0))),
+        "interaction": found.get("interaction"),
+        "efficiency_gap": found["efficiency_gap"],
+        "differences": _differences(players.names, found.get("shapley"), plan.seed),
+        "relation": _relation(players.names, individual, found),
+        "rates": _rates(table, alone, task),
+        "definitions": definitions(system, plan, players),
+    }
+
+
+def _individual(alone: GameTable, players: Players) -> Floats:
+    """Scores of the players' own answers, [m, n]; a player with several seats has their mean."""
+    columns = {seat: alone.column(1 << k) for k, seat in enumerate(alone.players)}
+    own = [np.mean([columns[seat] for seat in seats], axis=0) for seats in players.seats.values()]
+    return np.stack(own, axis=1)
+
+
+# ---- one estimator per method: (table, plan) -> estimates by name, per-item matrices, efficiency gap -----------------
+
+
+def _estimators(plan: Plan) -> Any:
+    return {"exact": _exact, "loo": _leave_one_out, "permutation": _permutation}.get(plan.method, _approximated)
+
+
+def _exact(table: GameTable, plan: Plan) -> dict[str, Any]:
+    dense, n = table.dense(), plan.n_players
+    shapley = values.shapley(dense, table.players)
+    return {
+        "shapley": shapley,
+        "leave_one_out": values.leave_one_out(dense, n),
+        "after_two": values.shapley_after_two(dense),
+        "interaction": _pairs(table.players, values.interaction(dense)),
+        "efficiency_gap": values.efficiency_gap(shapley, dense),
+        "estimates": {
+            "shapley": estimates(shapley),
+            "leave_one_out": estimates(values.leave_one_out(dense, n)),
+            "leave_one_out_split": estimates(values.leave_one_out_split(dense, n)),
+            "banzhaf": estimates(values.banzhaf(dense)),
+        },
+    }
+
+
+def _leave_one_out(table: GameTable, plan: Plan) -> dict[str, Any]:
+    n = plan.n_players
+    columns = {mask: table.column(mask) for mask in plan.common_masks()}
+    loo = values.leave_one_out(columns, n, table.players)
+    return {
+        "leave_one_out": loo,
+        "efficiency_gap": values.efficiency_gap(loo, columns),
+        "estimates": {
+            "leave_one_out": estimates(loo),
+            "leave_one_out_split": estimates(values.leave_one_out_split(columns, n)),
+        },
+    }
+
+
+def _permutation(table: GameTable, plan: Plan) -> dict[str, Any]:
+    chains = evaluate_orders({item: plan.orders[item] for item in table.item_ids}, table.outcome)
+    shapley = chains.shapley()
+    ends = {0: table.column(0), masks.full(plan.n_players): table.column(masks.full(plan.n_players))}
+    return {
+        "shapley": shapley,
+        "after_two": chains.marginals(after=2),
+        "efficiency_gap": values.efficiency_gap(shapley, ends),
+        "estimates": {
+            "shapley": estimates(shapley, marginals=chains.marginals(after=1)),
+            "leave_one_out": _last_places(chains),
+        },
+    }
+
+
+def _last_places(chains: Chains) -> tuple[Estimate | None, ...]:
+    """Leave-one-out from the items in whose order a player came last: a random share of them, at no further run."""
+    marginals, last = chains.marginals(), chains.orders[:, -1:]
+    found: list[Estimate | None] = []
+    for player in range(chains.orders.shape[1]):
+        own = marginals[last[:, 0] == player, player]
+        found.append(mean_interval(own) if len(own) else None)
+    return tuple(found)
+
+
+def _approximated(table: GameTable, plan: Plan) -> dict[str, Any]:
+    def of_item(item: str) -> Floats:
+        state = approximators.item_seed(plan.seed, item)
+        return approximators.values(plan.method, plan.n_players, plan.budget, state, lambda m: table.outcome(item, m))
+
+    shapley = np.stack([of_item(item) for item in table.item_ids])
+    ends = {0: table.column(0), masks.full(plan.n_players): table.column(masks.full(plan.n_players))}
+    return {
+        "shapley": shapley,
+        "efficiency_gap": values.efficiency_gap(shapley, ends),
+        "estimates": {"shapley": estimates(shapley)},
+    }
+
+
+# ---- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:
+    """An estimate as it stands in `values.json`; None where nothing can be said."""
+    return None if estimate is None else {**asdict(estimate), "ci95": list(estimate.ci95)}
+
+
+def _by_player(players: Players, found: Sequence[Estimate | None]) -> dict[str, Any]:
+    return {name: estimate_json(estimate) for name, estimate in zip(players.names, found, strict=True)}
+
+
+def _pairs(names: Sequence[str], interaction: Floats) -> dict[str, Any]:
+    """Pairwise interaction by `a+b`."""
+    n = len(names)
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    columns = np.stack([interaction[:, i, j] for i, j in pairs], axis=1) if pairs else np.empty((len(interaction), 0))
+    labels = [masks.label(names, 1 << i | 1 << j) for i, j in pairs]
+    return dict(zip(labels, map(estimate_json, estimates(columns)), strict=True))
+
+
+def _differences(names: Sequence[str], shapley: Floats | None, seed: int) -> list[dict[str, Any]] | None:
+    """Which members differ in Shapley value: all pairs, with intervals that hold for all of them at once."""
+    if shapley is None:
+        return None
+    return [
+        {
+            "first": names[pair.first],
+            "second": names[pair.second],
+            "value": pair.estimate.value,
+            "ci95": list(pair.estimate.ci95),
+            "differs": pair.differs,
+        }
+        for pair in pairwise_differences(shapley, seed=seed)
+    ]
+
+
+def _relation(names: Sequence[str], individual: Floats, found: dict[str, Any]) -> dict[str, Any]:
+    """How individual and compositional strength go together; the compositional value is Shapley, or else leave-one-out."""
+    value = found["shapley"] if "shapley" in found else found["leave_one_out"]
+    result: Relation = relation(
+        individual, value, leave_one_out=found.get("leave_one_out"), shapley_after_two=found.get("after_two")
+    )
+    counts = {"concordant": 0, "inverted": 0, "undecided": 0}
+    for pair in result.pairs:
+        counts[pair.verdict] += 1
+    correlations = {name: asdict(entry) for name, entry in result.correlations.items()}
+    if "shapley" not in found:
+        correlations.pop("shapley")
+    return {
+        "verdict": result.verdict,
+        "value": "shapley" if "shapley" in found else "leave_one_out",
+        "pairs": counts,
+        "inverted": [[names[p.first], names[p.second]] for p in result.pairs if p.verdict == "inverted"],
+        "spearman": result.correlations["shapley"].spearman,
+        "correlations": correlations,
+    }
+
+
+def _rates(table: GameTable, alone: GameTable, task: Task) -> dict[str, Any]:
+    """What stands beside every accuracy: how often nothing could be parsed, and what a blind guess scores."""
+    everyone = masks.full(len(table.players))
+    unparsed = {seat: alone.rate("unparsed", 1 << k) for k, seat in enumerate(alone.players)}
+    kept = [task.item(item) for item in table.item_ids]
+    return {
+        "unparsed": {"system": table.rate("unparsed", everyone), **unparsed},
+        "chance": sum(item.chance for item in kept) / len(kept),
+    }
+
+
+def definitions(system: System, plan: Plan, players: Players) -> dict[str, Any]:
+    """What the numbers mean: printed with every result."""
+    by = "by dev score" if system.fitted.dev_scores else "in the item's own order"
+    chosen = {role: system.roles.get(role, f"the first present seat {by}") for role in system.protocol.roles}
+    return {
+        "protocol": system.protocol.name,
+        "options": {
+            name: value for name, value in system.options.items() if isinstance(value, str | int | float | bool)
+        },
+        "players": {name: list(seats) for name, seats in players.seats.items()},
+        "floor": "v(empty): outcome of a run in which nobody is present",
+        "alone": system.alone,
+        "absent": system.absent,
+        "abstaining": system.protocol.absent,
+        "roles": chosen,
+        "intervals": INTERVALS,
+        "seed": plan.seed,
+    }

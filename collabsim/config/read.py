@@ -1,0 +1,131 @@
+"""Reading a config: YAML file, `--set` overrides, strict validation, and the identity of what was read.
+
+In: a path and overrides. Out: a `Config`. Precedence: file < `--set` < flag (a flag is short for a `--set`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from collabsim.config.schema import PLACEMENT, Config
+from collabsim.errors import ConfigError
+from collabsim.pool import nearest
+from collabsim.seeds import digest
+
+
+def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """The config in `path` with `a.b=c` overrides applied in order. Raises `ConfigError` with the offending key."""
+    data = _read_yaml(path)
+    for override in overrides:
+        _apply(data, override)
+    return parse_config(data, str(path))
+
+
+def parse_config(data: Mapping[str, Any], origin: str = "config") -> Config:
+    """A `Config` of plain data. Raises `ConfigError` that names the key, what was expected and what came."""
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError("; ".join(f"{origin}: {_explain(problem)}" for problem in error.errors())) from None
+
+
+def config_identity(config: Config) -> str:
+    """Hash of the resolved config without the keys that only say where and how it runs."""
+    return digest(identity_fields(config))
+
+
+def identity_fields(config: Config) -> dict[str, Any]:
+    """The resolved config as JSON, without placement keys: what two runs must share to be one run."""
+    return config.model_dump(mode="json", exclude=set(PLACEMENT))
+
+
+def default_out(path: Path, config: Config) -> Path:
+    """`runs/<config stem>-<8 hex>`, below the current folder."""
+    return Path("runs") / f"{path.stem}-{config_identity(config)[:8]}"
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML in which a key written twice is an error: the second would silently win."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is written twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
+    except FileNotFoundError:
+        raise ConfigError(f"no config file {str(path)!r}; give the path of a YAML file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{str(path)!r} is a folder; give the path of a YAML file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: expected a mapping with pool, protocol and task, got {type(data).__name__}")
+    return data
+
+
+def _apply(data: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"--set {override!r}: expected a.b=value, for example sweep.method=exact")
+    *parents, last = key.strip().split(".")
+    place = data
+    for parent in parents:
+        if place.get(parent) is None:
+            place[parent] = {}
+        place = place[parent]
+        if not isinstance(place, dict):
+            raise ConfigError(f"--set {override!r}: {parent!r} is not a section")
+    try:
+        place[last] = yaml.safe_load(text)
+    except yaml.YAMLError:
+        place[last] = text
+
+
+def _explain(problem: Any) -> str:
+    location = [str(part) for part in problem["loc"]]
+    where = ".".join(location)
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        known = _keys_at(location[:-1])
+        return f"unknown key {where!r}{nearest(location[-1], known)}; known here: {', '.join(sorted(known))}"
+    if problem["type"] == "missing":
+        return f"the key {where!r} is missing"
+    came = problem.get("input")
+    shown = f", got {came!r}" if isinstance(came, str | int | float | bool | None) else ""
+    return f"{where or 'config'}: {problem['msg']}{shown}"
+
+
+def _keys_at(location: Sequence[str]) -> list[str]:
+    """Names that the schema knows at a place, following sections and seats by name."""
+    model: Any = Config
+    for part in location:
+        field = model.model_fields.get(part) if _is_model(model) else None
+        annotation = field.annotation if field is not None else model
+        model = _section_in(annotation)
+    return list(model.model_fields) if _is_model(model) else list(getattr(model, "__slots__", ()))
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseModel)
+
+
+def _section_in(annotation: Any) -> Any:
+    """The section class inside `X`, `X | None` or `dict[str, X]`."""
+    inner = [entry for entry in getattr(annotation, "__args__", ()) if entry not in (str, type(None))]
+    return inner[0] if inner else annotation

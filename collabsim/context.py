@@ -1,0 +1,115 @@
+"""The run context: everything that differs between two runs of one compiled graph.
+
+In: a system, an item, a coalition, a seed. Out: one frozen `RunContext` per run, which nodes read and never change.
+Toggling a seat and swapping a model are a change of this object, never a rebuild of the graph.
+
+Graphs of ours get it as LangGraph's runtime context; foreign graphs, which may use that slot themselves, get it through
+a context variable. `context_of` hides which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from collabsim.errors import ProtocolError
+from collabsim.pool import Pool, Seat
+from collabsim.seeds import derive_seed
+from collabsim.tasks.item import Answers, ItemView
+
+if TYPE_CHECKING:
+    from collabsim.episode import Call, Reply
+    from collabsim.request import Request
+    from collabsim.store import GenerationStore
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may do when it meets a border."""
+
+    on_overflow: Literal["fail", "no_answer"] = "fail"
+    """A prompt that does not fit its window fails the run, or counts as a reply without an answer."""
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Collects the calls of one run. The only mutable thing in a run context."""
+
+    calls: list[Call] = field(default_factory=list)
+
+    def record(self, call: Call, request: Request, reply: Reply) -> None:  # noqa: ARG002 (see PromptRecorder)
+        """Keep one call; subclasses may also look at what was asked and said."""
+        self.calls.append(call)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunContext:
+    """One run, seen from inside a graph. Always truthy: LangGraph replaces a falsy context by its parent's."""
+
+    run_seed: int
+    item: ItemView
+    present: frozenset[str]
+    """Seats that are on."""
+    order: tuple[str, ...]
+    """Present seats in the order in which they are shown or asked; no seat gains from its place."""
+    preference: tuple[str, ...]
+    """Present seats, best first by dev score (one model, one rank); without dev scores equal to `order`."""
+    pool: Pool
+    helpers: Pool
+    roles: Mapping[str, str]
+    """Role to the seat or helper that holds it in this run; a role that nobody can hold is missing."""
+    answers: Answers
+    store: GenerationStore
+    recorder: Recorder
+    fitted: Mapping[str, Any] = field(default_factory=dict)
+    """What the protocol's `fit` made on dev items; empty without."""
+    limits: Limits = Limits()
+    replica: int = 0
+
+    def speaker(self, name: str) -> Seat | None:
+        """The present seat or the helper of this name; None for a seat that is off.
+
+        Raises `ProtocolError` for a name that is neither.
+        """
+        if name in self.present:
+            return self.pool[name]
+        if name in self.helpers:
+            return self.helpers[name]
+        if name in self.pool:
+            return None
+        raise ProtocolError(
+            f"a node asked {name!r}, which is neither a seat {list(self.pool)} nor a helper {list(self.helpers)}"
+        )
+
+    @property
+    def alone(self) -> bool:
+        """Whether a single seat is present: it then answers by itself, whatever the protocol."""
+        return len(self.present) == 1
+
+
+@lru_cache(maxsize=1 << 14)
+def item_order(run_seed: int, item_id: str, seats: tuple[str, ...]) -> tuple[str, ...]:
+    """The seats sorted by H(run seed, item, seat): a fresh, content-made order for every item."""
+    return tuple(sorted(seats, key=lambda seat: (derive_seed("order", run_seed, item_id, seat), seat)))
+
+
+CURRENT_RUN: ContextVar[RunContext | None] = ContextVar("collabsim_run", default=None)
+
+
+def context_of(runtime: Any) -> RunContext:
+    """The run that a node is part of, from LangGraph's runtime or from the context variable.
+
+    Outside any run (a graph opened in LangGraph's own tools) it is a playground of simulated models.
+    """
+    context = getattr(runtime, "context", None)
+    if isinstance(context, RunContext):
+        return context
+    current = CURRENT_RUN.get()
+    if current is not None:
+        return current
+    from collabsim.playground import playground_context
+
+    return playground_context()

@@ -1,0 +1,72 @@
+"""What is fitted on dev items before a sweep: dev scores of the seats, and whatever the protocol's `fit` makes.
+
+In: a system and its task's dev items. Out: a `Fitted` record with the hash of its inputs, which a run folder keeps and
+a resumed sweep reads back. Test items are never seen here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from collabsim.errors import ConfigError, MissingOutcomesError
+from collabsim.seeds import digest
+
+if TYPE_CHECKING:
+    from collabsim.system import System
+    from collabsim.tasks.item import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Made on dev, on the full pool, once; the same for every coalition."""
+
+    data: Mapping[str, Any] = field(default_factory=dict)
+    """What the protocol's `fit` returned (JSON)."""
+    dev_scores: Mapping[str, float] = field(default_factory=dict)
+    """Mean score of each seat's own answers on the dev items."""
+    inputs: str = ""
+    """Hash of everything that went in."""
+    dev_items: int = 0
+
+
+def fit_inputs(system: System, items: Sequence[Item], seed: int) -> str:
+    """Hash of the system as it is before fitting, the dev items and the seed."""
+    return digest([replace(system, fitted=Fitted()).identity, sorted(item.id for item in items), seed])
+
+
+async def afit(system: System, items: Sequence[Item], *, seed: int = 0) -> Fitted:
+    """Score every seat alone on the dev items and run the protocol's `fit`.
+
+    Without dev items the result is empty. Raises `ConfigError` when the protocol needs dev items and there are none,
+    `MissingOutcomesError` when a model call on a dev item failed (run again to retry).
+    """
+    protocol = system.protocol
+    if not items:
+        if "dev" in protocol.needs:
+            raise ConfigError(
+                f"protocol {protocol.name!r} is fitted on dev items and the task has none; "
+                "add `dev: {limit: 50, seed: 2}` under 'task:'"
+            )
+        return Fitted()
+    scores = {seat: await _dev_score(system, items, seat, seed) for seat in system.pool}
+    fitted = Fitted(dev_scores=scores, inputs=fit_inputs(system, items, seed), dev_items=len(items))
+    if protocol.fit is None:
+        return fitted
+    data = protocol.fit(replace(system, fitted=fitted), items, seed)
+    return replace(fitted, data=await data if inspect.isawaitable(data) else data)
+
+
+async def _dev_score(system: System, items: Sequence[Item], seat: str, seed: int) -> float:
+    episodes = await asyncio.gather(*(system.alone_on(item, seat, run_seed=seed) for item in items))
+    outcomes = [episode.outcome for episode in episodes if episode.outcome is not None]
+    if len(outcomes) < len(episodes):
+        error = next(episode.error for episode in episodes if episode.error)
+        raise MissingOutcomesError(
+            f"{len(episodes) - len(outcomes)} of {len(episodes)} dev items of seat {seat!r} have no score "
+            f"({error.kind}: {error.message}); run the same command again to retry them"
+        )
+    return sum(outcomes) / len(outcomes)

@@ -1,0 +1,107 @@
+"""How a simulated model reads a prompt: the answers that others declare, its own last answer, a list of options.
+
+In: the text of a conversation. Out: declared answers (`Answer: X`, `the answer is X`) and numbered options. In a
+quoted block (lines that start with `> `) only the last declaration counts, since a block is one speaker; outside of
+quotes every declaration counts. Left out on purpose: any understanding of prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from collabsim.models.answer_key import Match
+from collabsim.models.distractors import right_answer
+from collabsim.request import Messages
+from collabsim.tasks.item import Item
+
+# Not after a quotation mark or backtick: there the words are an instruction ("end with `Answer: X`").
+_DECLARATION = re.compile(
+    r"(?<![`\"'“])\banswer[*_ ]*(?P<how>:|\bis\b:?)[*_ ]*(?P<what>[^\n]+)(?=(?P<more>(?:\n[^\n]*\S[^\n]*)*))",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?;,](?:\s|$)")
+_PLACEHOLDER = re.compile(  # what stands for an answer in an instruction
+    r"<[^<>]*>\Z|…|\.\.\.|X\Z|(?i:not\b)"
+    r"|[\[{(]?(?i:(?:your|the)\b.*\b(?:answer|letter|number)|answer|letter|number)[\]})]?\Z"
+)
+_OPTION = re.compile(r"(?m)^[ \t]*(\d+)[.):][ \t]+(\S.*)$")
+_ASKS_FOR_NUMBER = re.compile(
+    r"\b(?:reply|answer|respond|return|output|give|write|state|choose|pick|name|select)\b[^.\n]{0,60}\bnumbers?\b",
+    re.IGNORECASE,
+)
+
+
+def declared(text: str, item: Item) -> list[str]:
+    """The answers to `item` that a text declares, in order.
+
+    Letters when the item has choices (anything else is then dropped). An answer is a line, but for items whose gold has
+    several: then it goes on to the next blank one.
+    """
+    choices = item.view.choices
+    several_lines = "\n" in right_answer(item)
+    answers = []
+    for found in _DECLARATION.finditer(text):
+        what = found["what"]
+        if found["how"] == ":":
+            what += found["more"] if several_lines else ""
+        else:
+            what = _SENTENCE_END.split(what, maxsplit=1)[0]
+        what = what.strip(" \t*_").removesuffix(".").strip(" \t*_")
+        answer = _option_letter(what, choices) if choices else what
+        if answer and not _PLACEHOLDER.match(what):
+            answers.append(answer)
+    return answers
+
+
+def others_answers(match: Match, messages: Messages) -> list[str]:
+    """Answers of others in the turn that asks the item (outside the question) and in the user's turns after it."""
+    later = [message.content for message in messages[match.turn + 1 :] if message.role == "user"]
+    answers: list[str] = []
+    for quoted, block in _blocks("\n\n".join([match.rest, *later])):
+        found = declared(block, match.item)
+        answers += found[-1:] if quoted else found
+    return answers
+
+
+def own_answer(match: Match, messages: Messages) -> str | None:
+    """The last answer that the model itself declared in this conversation, after the item was asked."""
+    for message in reversed(messages[match.turn + 1 :]):
+        if message.role == "assistant":
+            answers = declared(message.content, match.item)
+            return answers[-1] if answers else None
+    return None
+
+
+def numbered_options(text: str) -> list[tuple[int, str]]:
+    """(number, text) of each option when a text lists options 1..k (or 0..k-1) and asks for a number, else nothing."""
+    plain = "\n".join(block for quoted, block in _blocks(text) if not quoted)
+    options = [(int(number), option.strip()) for number, option in _OPTION.findall(plain)]
+    numbers = [number for number, _ in options]
+    in_order = numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
+    asked = _ASKS_FOR_NUMBER.search(_OPTION.sub("", plain))
+    return options if options and in_order and asked else []
+
+
+def _blocks(text: str) -> Iterator[tuple[bool, str]]:
+    """Runs of quoted and of plain lines: (is quoted, the lines without their quote marks)."""
+    lines: list[str] = []
+    quoted = False
+    for line in text.splitlines():
+        marked = line.lstrip().startswith(">")
+        if marked != quoted and lines:
+            yield quoted, "\n".join(lines)
+            lines = []
+        quoted = marked
+        lines.append(line.lstrip().removeprefix(">").removeprefix(" ") if marked else line)
+    if lines:
+        yield quoted, "\n".join(lines)
+
+
+def _option_letter(text: str, choices: Mapping[str, str]) -> str | None:
+    """The letter that a declared answer names, by itself (`C`, `(C)`, `C. blue`) or by option text, or None."""
+    lead = re.match(r"\(?([A-Z])\b\)?", text.strip(), re.IGNORECASE)
+    if lead and lead[1].upper() in choices:
+        return lead[1].upper()
+    named = [letter for letter, option in choices.items() if option.strip().casefold() == text.strip().casefold()]
+    return named[0] if len(named) == 1 else None

@@ -1,0 +1,130 @@
+"""The pool: which model sits in which seat.
+
+In: chat models (or ready `Seat`s) by seat name. Out: an immutable ordered mapping that a run context carries; swapping
+a model is `pool.replace(seat, model)`, which makes a new pool and touches no graph. Loading models from specs is the
+business of `models.resolve`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from collabsim.errors import ConfigError
+from collabsim.models.base import identity_of
+from collabsim.request import Message, Messages, Sampling
+from collabsim.seeds import digest
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+SEAT_NAME = re.compile(r"(?!__)[A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seat:
+    """A named place in a graph, with the model that fills it and how that model is spoken to."""
+
+    name: str
+    model: BaseChatModel
+    sampling: Sampling = field(default_factory=Sampling)
+    system: str | None = None
+    """System prompt, put before everything that this seat is asked."""
+    examples: tuple[tuple[str, str], ...] = ()
+    """Few-shot (question, answer) pairs, put after the system prompt."""
+    description: str = ""
+    """What a router is told about this seat."""
+    persona: Messages = field(init=False, repr=False)
+    """`system` and `examples` as messages: the head of every prompt of this seat."""
+    identity: str = field(init=False, repr=False)
+    """Equal for seats that speak alike: same model, persona and sampling."""
+
+    def __post_init__(self) -> None:
+        if not SEAT_NAME.fullmatch(self.name):
+            raise ConfigError(
+                f"seat name {self.name!r}: expected letters, digits, '_', '.', '-' and no leading '__'; rename the seat"
+            )
+        persona = [Message("system", self.system)] if self.system else []
+        for question, answer in self.examples:
+            persona += [Message("user", question), Message("assistant", answer)]
+        object.__setattr__(self, "persona", tuple(persona))
+        object.__setattr__(
+            self, "identity", digest([model_identity(self.model), list(self.persona), self.sampling.as_json()])
+        )
+
+
+def model_identity(model: BaseChatModel) -> str:
+    """The model's declared identity, or one that holds for this object in this process only."""
+    return identity_of(model) or f"object:{id(model):x}"
+
+
+class Pool(Mapping[str, Seat]):
+    """Immutable ordered mapping of seat name to `Seat`."""
+
+    __slots__ = ("_seats",)
+
+    def __init__(self, seats: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+        """`Pool({"a": model}, b=Seat(...))`: values are chat models or seats. Raises `ConfigError` for illegal names."""
+        self._seats = {name: _as_seat(name, value) for name, value in {**(seats or {}), **more}.items()}
+
+    def __getitem__(self, name: str) -> Seat:
+        return self._seats[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._seats
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._seats)
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    def __repr__(self) -> str:
+        return f"Pool({', '.join(self._seats)})"
+
+    @property
+    def seats(self) -> tuple[str, ...]:
+        """Names of all seats, in order."""
+        return tuple(self._seats)
+
+    def replace(self, seat: str, model: BaseChatModel) -> Pool:
+        """A new pool in which `model` fills `seat`; sampling, system prompt and examples of the seat stay."""
+        self.check(seat)
+        return Pool({**self._seats, seat: replace(self._seats[seat], model=model)})
+
+    def only(self, *seats: str) -> Pool:
+        """A new pool of these seats, in the order of this one."""
+        for seat in seats:
+            self.check(seat)
+        return Pool({name: value for name, value in self._seats.items() if name in seats})
+
+    def check(self, seat: str) -> None:
+        """Raises `ConfigError`, naming the nearest seat, when there is no such seat."""
+        if seat not in self._seats:
+            raise ConfigError(f"no seat {seat!r}{nearest(seat, self._seats)}; the pool has {list(self._seats)}")
+
+    def same_model(self) -> dict[str, list[str]]:
+        """Seats by model: one entry per distinct model, named after its first seat."""
+        groups: dict[str, list[str]] = {}
+        for name, seat in self._seats.items():
+            groups.setdefault(model_identity(seat.model), []).append(name)
+        return {names[0]: names for names in groups.values()}
+
+
+def _as_seat(name: str, value: Any) -> Seat:
+    if isinstance(value, Seat):
+        return value if value.name == name else replace(value, name=name)
+    if not hasattr(value, "ainvoke"):
+        raise ConfigError(
+            f"seat {name!r}: expected a LangChain chat model or a collabsim.Seat, got {type(value).__name__}"
+        )
+    return Seat(name, value)
+
+
+def nearest(word: str, known: Any) -> str:
+    """` (did you mean 'x'?)` for the closest known word, or nothing."""
+    close = get_close_matches(str(word), [str(name) for name in known], n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

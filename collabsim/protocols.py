@@ -1,0 +1,162 @@
+"""Protocols: functions that build a graph over seats, and the registry that finds them by name.
+
+In: `build(seats, **options) -> StateGraph`, decorated or bare. Out: a `Protocol` that knows its options, checks them,
+and builds. Names come from the entry-point group `collabsim.protocols`; `package.module:function` and functions
+themselves work everywhere a name does. Running a protocol is `System`'s business.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
+
+from collabsim.errors import ConfigError, ProtocolError
+from collabsim.pool import nearest
+
+if TYPE_CHECKING:
+    from langgraph.graph import StateGraph
+
+Build: TypeAlias = "Callable[..., StateGraph[Any, Any, Any, Any]]"
+GROUP = "collabsim.protocols"
+NEEDS = frozenset({"dev", "logprobs", "logits", "weights", "same_tokenizer", "same_architecture"})
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """A registered way of working together."""
+
+    build: Build
+    """`build(seats, **options) -> StateGraph`."""
+    name: str
+    family: str = "custom"
+    players: tuple[int, int | None] = (1, None)
+    """Fewest and most seats; None means no upper limit."""
+    roles: tuple[str, ...] = ()
+    """Jobs that a seat or a helper holds."""
+    needs: frozenset[str] = frozenset()
+    absent: str = "an absent seat says nothing"
+    """What abstaining means here, in one sentence."""
+    calls: Callable[..., int] | None = None
+    """(number of present seats, **options) -> upper bound of the calls of one run; None: counted from the graph."""
+    fit: Callable[..., Any] | None = field(default=None, compare=False)
+    """`fit(system, dev_items, seed) -> JSON`, run once on the full pool before a sweep; may be async."""
+
+    def __call__(self, seats: Sequence[str], **options: Any) -> StateGraph[Any, Any, Any, Any]:
+        return self.build(seats, **options)
+
+    @property
+    def doc(self) -> str:
+        """First paragraph of the build function's docstring."""
+        return (inspect.getdoc(self.build) or "").partition("\n\n")[0].replace("\n", " ")
+
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The keyword parameters of `build`: the protocol's options with types and defaults."""
+        parameters = list(inspect.signature(self.build).parameters.values())
+        return {parameter.name: parameter for parameter in parameters[1:]}
+
+    def check_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """All options with defaults filled in. Raises `ConfigError` for unknown, missing or ill-typed ones."""
+        known = self.options()
+        for name in options:
+            if name not in known:
+                raise ConfigError(
+                    f"protocol {self.name!r} has no option {name!r}{nearest(name, known)}; it has {sorted(known)}"
+                )
+        checked = {}
+        for name, parameter in known.items():
+            if name in options:
+                checked[name] = self._check_option(name, options[name])
+            elif parameter.default is not inspect.Parameter.empty:
+                checked[name] = parameter.default
+            else:
+                raise ConfigError(f"protocol {self.name!r} needs the option {name!r}; add it under 'protocol:'")
+        return checked
+
+    def _check_option(self, name: str, value: Any) -> Any:
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            return TypeAdapter(get_type_hints(self.build, include_extras=True).get(name, Any)).validate_python(value)
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"]
+            raise ConfigError(f"protocol {self.name!r}, option {name!r}: {problem}, got {value!r}") from None
+
+    def check_pool(self, size: int) -> None:
+        """Raises `ProtocolError` when the protocol does not take this many seats."""
+        fewest, most = self.players
+        if size < fewest or (most is not None and size > most):
+            wanted = f"exactly {fewest}" if fewest == most else f"{fewest} to {most or 'any number of'}"
+            raise ProtocolError(f"protocol {self.name!r} takes {wanted} seats, got {size}; change the pool")
+
+
+def protocol(
+    build: Build | None = None,
+    /,
+    *,
+    name: str | None = None,
+    family: str = "custom",
+    players: tuple[int, int | None] = (1, None),
+    roles: Sequence[str] = (),
+    needs: Sequence[str] = (),
+    absent: str = "an absent seat says nothing",
+    calls: Callable[..., int] | None = None,
+    fit: Callable[..., Any] | None = None,
+) -> Any:
+    """Decorator that makes a `Protocol` of a build function; all arguments have sensible defaults.
+
+    Raises `ProtocolError` when `needs` holds a word that is not in `NEEDS`.
+    """
+    unknown = set(needs) - NEEDS
+    if unknown:
+        raise ProtocolError(f"unknown needs {sorted(unknown)}; known are {sorted(NEEDS)}")
+
+    def register(function: Build) -> Protocol:
+        return Protocol(
+            build=function,
+            name=name or function.__name__,
+            family=family,
+            players=players,
+            roles=tuple(roles),
+            needs=frozenset(needs),
+            absent=absent,
+            calls=calls,
+            fit=fit,
+        )
+
+    return register if build is None else register(build)
+
+
+def as_protocol(value: str | Protocol | Build) -> Protocol:
+    """A protocol by registered name, by `package.module:function`, from a bare build function, or as it is.
+
+    Raises `ConfigError` for an unknown name, naming the nearest.
+    """
+    if isinstance(value, Protocol):
+        return value
+    if callable(value):
+        return Protocol(build=value, name=getattr(value, "__name__", "protocol"))
+    found = registered().get(value)
+    if found is None and ":" in value:
+        found = EntryPoint(name=value, group=GROUP, value=value)
+    if found is None:
+        raise ConfigError(f"unknown protocol {value!r}{nearest(value, registered())}; known are {sorted(registered())}")
+    try:
+        return as_protocol(found.load())
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"protocol {value!r} cannot be loaded from {found.value!r}: {error}") from error
+
+
+@lru_cache(maxsize=1)
+def registered() -> dict[str, EntryPoint]:
+    """Entry points of all installed packages that offer protocols, by name."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP))}
+
+
+def module_of(name: str) -> Any:
+    """The module that defines a registered protocol (for tools that need its `graph`)."""
+    return import_module(registered()[name].module)

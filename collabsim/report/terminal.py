@@ -1,0 +1,106 @@
+"""The table of a sweep in the terminal.
+
+In: the content of `values.json`. Out: rich tables. Nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+COLUMNS = (
+    ("individual", "individual"),
+    ("shapley", "Shapley"),
+    ("leave_one_out", "leave-one-out"),
+    ("leave_one_out_split", "LOO, rest split"),
+)
+
+
+def show_values(values: Mapping[str, Any], console: Console) -> None:
+    """Print what every player is worth, and what the numbers mean."""
+    definitions = values["definitions"]
+    console.print(
+        f"[bold]{definitions['protocol']}[/bold] · {values['n_items']} items · {len(values['players'])} players · "
+        f"method {values['method']}",
+        highlight=False,
+    )
+    console.print(_players(values))
+    _print_game(values, console)
+    _print_relation(values["relation"], console)
+    _print_meaning(values, console)
+
+
+def _players(values: Mapping[str, Any]) -> Table:
+    table = Table(header_style="bold", box=None, pad_edge=False)
+    table.add_column("player")
+    shown = [(key, title) for key, title in COLUMNS if values.get(key)]
+    for _, title in shown:
+        table.add_column(title, justify="right")
+    table.add_column("unparsed", justify="right")
+    unparsed = values["rates"]["unparsed"]
+    for player in values["players"]:
+        cells = [_estimate(values[key][player]) for key, _ in shown]
+        table.add_row(player, *cells, f"{unparsed[player]:.0%}" if player in unparsed else "-")
+    return table
+
+
+def _estimate(estimate: Mapping[str, Any] | None) -> str:
+    if estimate is None:
+        return "-"
+    low, high = estimate["ci95"]
+    mark = " rare" if estimate["rare"] else ""
+    return f"{estimate['value']:+.3f} [dim]\\[{low:+.3f}, {high:+.3f}]{mark}[/dim]"
+
+
+def _print_game(values: Mapping[str, Any], console: Console) -> None:
+    v = values["v"]
+    full = max(v, key=lambda coalition: coalition.count("+") if coalition else -1)
+    console.print(
+        f"v(all) = {v[full]:.3f}   v(empty) = {v.get('', 0.0):.3f}   "
+        f"sum of values - (v(all) - v(empty)) = {values['efficiency_gap']:+.3g}   "
+        f"unparsed finals {values['rates']['unparsed']['system']:.0%}   chance {values['rates']['chance']:.2f}",
+        highlight=False,
+    )
+    if values["dropped_items"]:
+        console.print(f"[yellow]{values['dropped_items']} items with failed runs were left out everywhere[/yellow]")
+    differing = [f"{d['first']} and {d['second']}" for d in values.get("differences") or () if d["differs"]]
+    if values.get("differences"):
+        console.print(
+            f"members that differ in Shapley value: {', '.join(differing) or 'none shown to'}", highlight=False
+        )
+
+
+def _print_relation(relation: Mapping[str, Any], console: Console) -> None:
+    pairs = relation["pairs"]
+    console.print(
+        f"individual against compositional strength ({relation['value'].replace('_', '-')}): "
+        f"[bold]{relation['verdict']}[/bold] · pairs {pairs['concordant']} concordant, {pairs['inverted']} inverted, "
+        f"{pairs['undecided']} undecided",
+        highlight=False,
+    )
+    for name, numbers in relation["correlations"].items():
+        if numbers["pearson"] is not None:
+            console.print(
+                f"  with {name.replace('_', '-')}: Pearson {numbers['pearson']:+.2f} "
+                f"(noise-corrected {numbers['corrected']:+.2f}), Spearman {numbers['spearman']:+.2f}, "
+                f"Kendall {numbers['kendall']:+.2f}",
+                highlight=False,
+            )
+
+
+def _print_meaning(values: Mapping[str, Any], console: Console) -> None:
+    definitions, cost = values["definitions"], values["cost"]
+    roles = "; ".join(f"{role}: {holder}" for role, holder in definitions["roles"].items())
+    console.print(
+        f"[dim]intervals: {definitions['intervals']}. alone: {definitions['alone']}; absent: {definitions['absent']} "
+        f"({definitions['abstaining']}){'; roles: ' + roles if roles else ''}[/dim]",
+        highlight=False,
+    )
+    console.print(
+        f"[dim]{cost['runs']:,} runs · {cost['calls']:,} calls · {cost['generated']:,} generated, "
+        f"{cost['reused']:,} reused · {cost['completion_tokens']:,} tokens written · {cost['seconds']:.1f} s[/dim]",
+        highlight=False,
+    )

@@ -1,0 +1,118 @@
+"""A run folder: what it must hold to be resumed, and how its files are written.
+
+In: a path and the identity of a run (plain JSON). Out: a folder whose `run.json` holds that identity, beside the files
+named below. A folder of a different run is refused with the keys that differ; no partial
+write ever replaces a good file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from collabsim.errors import ConfigError, StoreError
+
+RUN_FILE = "run.json"
+VALUES_FILE = "values.json"
+FITTED_FILE = "fitted.json"
+OUTCOMES_FILE = "outcomes.sqlite"
+PACKAGES = ("collabsim", "langgraph", "langchain-core", "numpy")
+
+
+class RunFolder:
+    """One run's folder, made or reopened."""
+
+    def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
+        """Raises `ConfigError` when the folder holds a different run or foreign files, `StoreError` when unwritable."""
+        self.path = Path(path)
+        self._identity = json.loads(json.dumps(identity))
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"cannot make the run folder {self.path}: {error.strerror}; name another with --out"
+            ) from None
+        started = self._check_same_run()
+        self._started = started or _now()
+        self.note({})
+
+    def _check_same_run(self) -> str | None:
+        """When the run in this folder started; None for a new folder."""
+        record = read_json(self.path / RUN_FILE)
+        if record is None:
+            if any(self.path.iterdir()):
+                raise ConfigError(
+                    f"{self.path} holds other files and no {RUN_FILE}; name an empty or new folder with --out"
+                )
+            return None
+        differing = sorted(differing_keys(record.get("identity", {}), self._identity))
+        if differing:
+            shown = ", ".join(differing[:8]) + (", ..." if len(differing) > 8 else "")
+            raise ConfigError(
+                f"{self.path} holds a run with another config; differing keys: {shown}. "
+                "Name another folder with --out, or restore these keys to resume"
+            )
+        return str(record["started"])
+
+    def note(self, facts: Mapping[str, Any]) -> None:
+        """Write `run.json`: identity, versions, times, and `facts` about the latest session."""
+        record = {
+            "identity": self._identity,
+            "started": self._started,
+            "updated": _now(),
+            "command": sys.argv,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "versions": {package: version(package) for package in PACKAGES},
+            **facts,
+        }
+        write_json(self.path / RUN_FILE, record)
+
+    def file(self, name: str) -> Path:
+        """Path of a file in this folder."""
+        return self.path / name
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def differing_keys(old: Any, new: Any, prefix: str = "") -> list[str]:
+    """Dotted keys in which two JSON values differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [
+            key
+            for name in old.keys() | new.keys()
+            for key in differing_keys(old.get(name), new.get(name), f"{prefix}.{name}" if prefix else str(name))
+        ]
+    return [] if old == new else [prefix or "config"]
+
+
+def read_json(path: Path) -> Any:
+    """The JSON in a file; None when there is no such file. Raises `StoreError` when it cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} cannot be read ({error}); restore it or name another folder") from None
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write beside the file, then replace it in one step. Raises `StoreError`; the old file then stays as it was."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        os.replace(draft, path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise StoreError(
+            f"cannot write {path}: {error.strerror}; make room or name another folder with --out"
+        ) from None

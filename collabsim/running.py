@@ -1,0 +1,119 @@
+"""One run of a system, from coalition to episode.
+
+In: a system, an item, who is present, a seed. Out: an `Episode`. Failures of model calls, of nodes and of scoring are
+data: the episode then has no outcome and says why. Only errors that would meet every run alike are raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, cast
+
+from collabsim.asking import ask
+from collabsim.context import CURRENT_RUN, Recorder, RunContext, item_order
+from collabsim.episode import Episode, Final, Output, Reply, RunError, Verdict
+from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, StoreError
+from collabsim.outcome import as_final, judge
+from collabsim.roles import by_rank, hold_roles
+from collabsim.state import slot
+from collabsim.tasks.item import Item
+
+if TYPE_CHECKING:
+    from collabsim.system import System
+
+ABORTS = (ConfigError, PrerequisiteError, ProtocolError, StoreError)
+"""Errors that would meet every run alike: they end a sweep instead of failing one run."""
+
+
+def context(
+    system: System, item: Item, present: frozenset[str], run_seed: int, replica: int, recorder: Recorder
+) -> RunContext:
+    """The context of one run: who is there, in which order, in which role."""
+    pool = system.pool
+    if system.replacement is not None:
+        pool, present = system.filled(present), system.everyone
+    everyone = item_order(run_seed, item.id, pool.seats) if system.order is None else tuple(system.order)
+    order = everyone if len(present) == len(everyone) else tuple(seat for seat in everyone if seat in present)
+    preference = by_rank(order, system.ranks)
+    return RunContext(
+        run_seed=run_seed,
+        item=item.view,
+        present=present,
+        order=order,
+        preference=preference,
+        pool=pool,
+        helpers=system.helpers,
+        roles=hold_roles(system.protocol.roles, system.roles, system.helpers, preference),
+        answers=item.answers,
+        store=system.store,
+        recorder=recorder,
+        fitted=system.fitted.data,
+        limits=system.limits,
+        replica=replica,
+    )
+
+
+async def episode(
+    item: Item, present: frozenset[str], run: RunContext, produce: Callable[[], Awaitable[Final]]
+) -> Episode:
+    """Produce the final output, judge it, and record what happened. Raises only the errors in `ABORTS`."""
+    started = perf_counter()
+    final: Final = ()
+    error: RunError | None = None
+    outcome: float | None = None
+    verdict: Verdict | None = None
+    try:
+        final = await produce()
+        outcome, verdict, error = judge(item, final, spoke=bool(run.recorder.calls))
+    except ABORTS:
+        raise
+    except Exception as caught:
+        where = "; ".join(getattr(caught, "__notes__", ()))  # LangGraph notes the node there
+        error = RunError(type(caught).__name__, str(caught) or repr(caught), where)
+    return Episode(
+        item_id=item.id,
+        present=present,
+        run_seed=run.run_seed,
+        replica=run.replica,
+        final=final,
+        outcome=outcome,
+        verdict=verdict,
+        calls=tuple(run.recorder.calls),
+        error=error,
+        seconds=perf_counter() - started,
+    )
+
+
+def at_floor(item: Item, present: frozenset[str], run_seed: int, replica: int) -> Episode:
+    """The episode of a run that is worth the floor by definition."""
+    return Episode(item.id, present, run_seed, replica, (), item.floor, None, (), None, 0.0)
+
+
+async def through_graph(system: System, run: RunContext) -> Final:
+    """The final output of the system's graph."""
+    from langsmith import tracing_context
+
+    # The variable serves graphs whose own context is not ours; tracing would ship every run to a server.
+    token = CURRENT_RUN.set(run)
+    try:
+        with tracing_context(enabled=False):
+            graph = cast(Any, system.graph)
+            state = await graph.ainvoke({}, context=run, config={"recursion_limit": system.step_limit})
+    finally:
+        CURRENT_RUN.reset(token)
+    return as_final(state.get("final", ()), system.protocol.name)
+
+
+async def own_answer(run: RunContext, seat: str) -> Final:
+    """The seat's reply to the item as the task words it, outside any graph."""
+    reply = await ask(_Bare(run), seat, run.item.messages, node=slot(seat, 0))
+    return (Output(reply.text, 1.0, reply.finish),) if isinstance(reply, Reply) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Bare:
+    """What `ask` needs of a LangGraph runtime, for the one call that is made outside a graph."""
+
+    context: RunContext

@@ -1,0 +1,63 @@
+"""Answers of one item without its gold: what nodes read replies with and vote by.
+
+In: an item. Out: an object that extracts answers and groups equal ones. Both are memoised with bounds, because sweeps ask
+for the same few texts in thousands of coalitions. Left out on purpose: the gold, and any rule of a vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from collabsim.tasks.item import Answer, Item
+
+
+class ItemAnswers:
+    """The gold-free reader of answers for one item; nodes see neither the item nor its gold through it."""
+
+    __slots__ = ("__item",)
+
+    def __init__(self, item: Item) -> None:
+        self.__item = item
+
+    def extract(self, text: str, finish: str = "stop") -> Answer | None:
+        """The answer that `text` commits to, or None."""
+        return _extracted(self.__item, text, finish)
+
+    def group(self, answers: Sequence[Answer]) -> list[list[int]]:
+        """Indices of `answers` in classes of equivalent ones (transitively closed), classes by first member."""
+        return [list(members) for members in _grouped(self.__item, tuple(answers))]
+
+
+@lru_cache(maxsize=1 << 14)
+def answers_for(item: Item) -> ItemAnswers:
+    """The reader of answers for `item`."""
+    return ItemAnswers(item)
+
+
+@lru_cache(maxsize=1 << 16)
+def _extracted(item: Item, text: str, finish: str) -> Answer | None:
+    return item.scorer.extract(text, item.view, finish)
+
+
+@lru_cache(maxsize=1 << 16)
+def _grouped(item: Item, answers: tuple[Answer, ...]) -> tuple[tuple[int, ...], ...]:
+    """Connected components of `scorer.same` over the answers, by union-find on their distinct ones."""
+    distinct = list(dict.fromkeys(answers))
+    root = list(range(len(distinct)))
+
+    def find(index: int) -> int:
+        while root[index] != index:
+            index = root[index]
+        return index
+
+    for later in range(len(distinct)):
+        for earlier in range(later):
+            a, b = find(earlier), find(later)
+            if a != b and item.scorer.same(distinct[earlier], distinct[later], item.view):
+                root[max(a, b)] = min(a, b)
+    component = {answer: find(index) for index, answer in enumerate(distinct)}
+    classes: dict[int, list[int]] = {}
+    for index, answer in enumerate(answers):
+        classes.setdefault(component[answer], []).append(index)
+    return tuple(map(tuple, classes.values()))

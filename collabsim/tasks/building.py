@@ -1,0 +1,111 @@
+"""From a record to an item: identity, prompt, kind and scorer, and the test that the gold scores.
+
+In: records. Out: `Item`s. An item whose gold does not score 1 in the form that the prompt asks for, or whose scorer gives
+anything for an empty reply, is `Unusable`. Left out on purpose: which items make a task; see `task.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from collabsim.errors import ConfigError, DataError
+from collabsim.pool import nearest
+from collabsim.request import Message
+from collabsim.seeds import digest
+from collabsim.tasks.choice_scorer import ChoiceScorer
+from collabsim.tasks.exact_scorer import ExactScorer
+from collabsim.tasks.item import Item, ItemView, Scorer
+from collabsim.tasks.number_scorer import NumberScorer
+from collabsim.tasks.numbers import whole_number
+from collabsim.tasks.prompts import asked_form, task_prompt
+from collabsim.tasks.records import Record, Unusable, read_record
+
+SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExactScorer, ChoiceScorer)}
+
+
+@cache
+def scorer_for(kind: str) -> Scorer:
+    """The scorer of a kind, one per process. Raises `ConfigError` for a kind that does not exist."""
+    if kind not in SCORERS:
+        raise ConfigError(f"unknown kind of answer {kind!r}{nearest(kind, SCORERS)}; known: {', '.join(SCORERS)}")
+    return SCORERS[kind]()
+
+
+def kind_of(record: Record) -> str:
+    """The kind a record says, or the one its gold shows: options, plain numbers, other text."""
+    if record.kind:
+        return record.kind
+    if record.choices:
+        return "choice"
+    golds = (record.gold,) if isinstance(record.gold, str) else record.gold
+    return "number" if all(whole_number(gold, units=False) is not None for gold in golds) else "exact"
+
+
+def build_item(record: Record, *, kind: str | None = None, prompt: str | None = None, scorer: Scorer | None = None) -> Item:
+    """A tested item. Raises `Unusable` when its gold cannot be scored, `ConfigError` for an unknown kind."""
+    kind = scorer.kind if scorer else kind or kind_of(record)
+    scorer = scorer or scorer_for(kind)
+    if kind == "choice" and not record.choices:
+        raise Unusable("no_options")
+    choices = dict(record.choices) if kind == "choice" else {}
+    gold = record.gold if kind == record_kind_of_letters(record) else _as_texts(record)
+    text = gold if isinstance(gold, str) else str(gold[0])
+    identity = digest([record.question, choices, kind, list(gold) if kind != "verifier" and not isinstance(gold, str) else text])
+    item_id = identity[:16]
+    message = Message("user", task_prompt(record.question, choices, kind, prompt))
+    item = Item(
+        id=item_id,
+        question=record.question,
+        gold=gold,
+        view=ItemView(item_id, (message,), choices, kind),
+        scorer=scorer,
+        topic=record.topic,
+        difficulty=record.difficulty,
+        chance=(1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else 0.0,
+        extra=record.fields,
+    )
+    _self_test(item, prompt)
+    return item
+
+
+def record_kind_of_letters(record: Record) -> str:
+    """The kind under which the record's gold can be used as it stands."""
+    return "choice" if record.choices else kind_of(record)
+
+
+def _as_texts(record: Record) -> Any:
+    """Golds for another kind than the record's own: option texts instead of letters."""
+    if not record.choices:
+        return record.gold
+    letters = (record.gold,) if isinstance(record.gold, str) else record.gold
+    return tuple(record.choices[letter] for letter in letters)
+
+
+def _self_test(item: Item, prompt: str | None) -> None:
+    """Raises `Unusable` unless the gold in the asked form is right and an empty reply is worth nothing."""
+    scorer = item.scorer
+    if scorer.score(asked_form(item.gold_text, prompt), item).score != 1.0:
+        raise Unusable("unscorable_gold")
+    if scorer.score("", item).score != 0.0:
+        raise Unusable("empty_reply_scores")
+
+
+def make_item(
+    question: str,
+    answer: str | float | Sequence[str],
+    *,
+    choices: Mapping[str, str] | Sequence[str] | None = None,
+    kind: str | None = None,
+    topic: str = "",
+    difficulty: float | None = None,
+    prompt: str | None = None,
+) -> Item:
+    """One item made by hand. Raises `DataError` when its answer cannot be scored in the form the prompt asks for."""
+    row = {"question": question, "answer": answer, "choices": choices, "topic": topic, "difficulty": difficulty}
+    roles = {"question": "question", "gold": "answer", "choices": "choices", "topic": "topic", "difficulty": "difficulty"}
+    try:
+        return build_item(read_record(row, roles), kind=kind, prompt=prompt)
+    except Unusable as reason:
+        raise DataError(f"item {question[:60]!r} cannot be used: {reason}; its answer is {answer!r}") from None

@@ -1,0 +1,132 @@
+r"""Where a reply declares its answer: boxes, tags, markers and sentences.
+
+In: the readable part of a reply. Out: its declarations in order of appearance; the last one that can be read outranks
+everything else. Forms: `\boxed{...}` (balanced braces), `<answer>...</answer>`, `#### ...`, "Answer: ...",
+"the answer is ...", and "wait, it is ..." (a correction). Left out on purpose: what a value is; scorers read that.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Form = Literal["box", "open box", "tag", "marker", "label", "sentence", "correction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One place where a text says what its answer is."""
+
+    form: Form
+    start: int
+    text: str
+    """What is declared: all of a box, or the rest of the line (the next one, if the rest is blank)."""
+    body: str = ""
+    """For tags and labels: everything up to the end of the tag or the text, for answers of several lines."""
+    negated: bool = False
+    """True after "the answer is not"."""
+
+
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+_TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
+_MARKER = re.compile(r"####[ \t]*(\S.*)")
+
+_VERB = (
+    r"(?:(?:is|was|are|equals|becomes|remains)(?P<neg1>n't|\s+not\b|\s+never\b)?"
+    r"|(?:would|should|must|will|may|might|could|can)(?P<neg2>n't|\s?not)?\s+(?:then\s+|probably\s+)?be"
+    r"|ca(?P<neg3>n't)\s+be"
+    r"|(?:seems|appears|turns\s+out|works\s+out|comes\s+out|evaluates|ends\s+up)\s+(?:to\s+be|to|being|as)"
+    r"|comes\s+to)\b"
+)
+_ANSWER = re.compile(
+    r"\b(?:answers?|ans)\b"
+    r"(?:\s+(?:to|for|of|in|here|that|we|i|you|choice|option|letter|number)\b[^.:;?!\n=]{0,80}?)?"
+    rf"(?:\s*(?P<label>[:=]|[→⇒]|\s[-–—]\s)|\s+{_VERB}\s*:?)",
+    re.IGNORECASE,
+)
+_BARE_LABEL = re.compile(r"(?im)^[ \t]*(?:the\s+)?(?:final\s+|correct\s+)?answer[ \t]*(?:\n|(?=[-$\\]?\d|\([A-Za-z]\)))")
+_CORRECTION = re.compile(
+    r"\b(?:wait|actually|no|sorry|correction|rather|instead)[,.:;! ]+(?:so\s+)?(?:it|that)(?:'s|\s+is|\s+should\s+be)\s+",
+    re.IGNORECASE,
+)
+_BLANK_LEAD = re.compile(r"[ \t]*(?:as follows|the following|below|given below)?[ \t]*[:.]?[ \t]*(?:\n\s*)", re.IGNORECASE)
+
+
+def declarations(text: str) -> list[Declaration]:
+    """All declarations of `text`, by position."""
+    found = [*_boxes(text), *_sentences(text)]
+    for match in _TAG.finditer(text):
+        body = match[1].strip()
+        found.append(Declaration("tag", match.start(), body, body))
+    for match in _MARKER.finditer(text):
+        found.append(Declaration("marker", match.start(), match[1].strip()))
+    for match in _CORRECTION.finditer(text):
+        found.append(Declaration("correction", match.start(), rest_of_line(text, match.end())[0]))
+    return sorted(found, key=lambda declaration: declaration.start)
+
+
+def _boxes(text: str) -> list[Declaration]:
+    found = []
+    for match in _BOX.finditer(text):
+        end = _closing_brace(text, match.end())
+        if end is None:
+            found.append(Declaration("open box", match.start(), text[match.end() :]))
+        else:
+            found.append(Declaration("box", match.start(), text[match.end() : end].strip()))
+    return found
+
+
+def _closing_brace(text: str, start: int) -> int | None:
+    """Index of the brace that closes the one before `start`; escaped braces are text."""
+    depth, position = 1, start
+    while position < len(text):
+        character = text[position]
+        if character == "\\":
+            position += 1
+        elif character == "{":
+            depth += 1
+        elif character == "}":
+            depth -= 1
+            if depth == 0:
+                return position
+        position += 1
+    return None
+
+
+def _sentences(text: str) -> list[Declaration]:
+    found = []
+    for match in _ANSWER.finditer(text):
+        rest, start = rest_of_line(text, match.end())
+        negated = any(match[name] for name in ("neg1", "neg2", "neg3"))
+        if match["label"]:
+            found.append(Declaration("label", match.start(), rest, text[start:].strip()))
+        else:
+            found.append(Declaration("sentence", match.start(), rest, negated=negated))
+    for match in _BARE_LABEL.finditer(text):
+        rest, start = rest_of_line(text, match.end())
+        found.append(Declaration("label", match.start(), rest, text[start:].strip()))
+    return found
+
+
+def rest_of_line(text: str, start: int) -> tuple[str, int]:
+    """The rest of the line at `start` and where it begins; the next line that says something, if the rest does not."""
+    if lead := _BLANK_LEAD.match(text, start):
+        start = lead.end()
+    end = text.find("\n", start)
+    return text[start : len(text) if end < 0 else end].strip(), start
+
+
+_SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bapprox)([.!?]+)(?=\s|$)")
+_INITIAL = re.compile(r"\b[A-Z]$")
+
+
+def first_sentence(text: str, *, initials: bool = False) -> tuple[str, str]:
+    """The first sentence of `text` and the mark that ends it. Decimal points and `e.g.` end nothing; with `initials`,
+    neither does the dot after a single capital (`J. Austen`).
+    """
+    for match in _SENTENCE_END.finditer(text):
+        head = text[: match.start()]
+        if not (initials and match[1] == "." and match.end() < len(text) and _INITIAL.search(head)):
+            return head, match[1]
+    return text, ""

@@ -1,0 +1,166 @@
+"""Numbers as answers.
+
+In: a reply, and golds that are numbers. Out: the number that the reply commits to, compared exactly (`1/2`, `0.5` and a
+LaTeX half are one answer). The last declaration that holds a number wins; without one, an uncut reply's last number on
+its own counts. Several numbers where one is asked are no answer. Left out on purpose: tolerances and expressions.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from collabsim.tasks.declarations import Declaration, declarations, first_sentence
+from collabsim.tasks.item import Answer, ItemView
+from collabsim.tasks.numbers import Found, Number, number_at, value_at, whole_number, without_latex
+from collabsim.tasks.scoring import NO_ANSWER, AnswerScorer
+from collabsim.tasks.text import readable, squeezed
+
+_LEAD = re.compile(
+    r"(?:[\s:=≈~(\[{<\"']|(?:that|therefore|thus|then|so|simply|just|only|exactly|approximately|approx\.?|about|around"
+    r"|roughly|nearly|equal to|equals|given by|clearly|now|indeed|a total of|the number|the value|is)\b)+",
+    re.IGNORECASE,
+)
+_NOT = re.compile(r"(?:\bnot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
+_BUT = re.compile(r"\b(?:but|it is|it's|rather|instead)\s+", re.IGNORECASE)
+_BULLET = re.compile(r"^(?:[-*+•]|[0-9]{1,2}[.)])\s+(?=\S)")
+_OPERATOR = frozenset("+-*/×÷^<>·")
+_START = re.compile(r"(?<![\w.])(?=[-+±$€£¥₹.]?\s?-?[$€£¥₹.]?[0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class _Unclear:
+    """A declaration that says several things: no answer, and nothing earlier counts either."""
+
+
+UNCLEAR = _Unclear()
+
+
+class NumberScorer(AnswerScorer):
+    """Scores answers that are one number; the canonical value is a `Fraction` (or a `Range`, or a `PlusMinus`)."""
+
+    kind = "number"
+
+    def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:  # noqa: ARG002
+        """The number that `text` commits to, or None."""
+        part = None if finish in NO_ANSWER else readable(text)
+        if part is None:
+            return None
+        for declaration in reversed(declarations(part)):
+            value = _declared(declaration)
+            if isinstance(value, _Unclear):
+                return None
+            if value is not None:
+                return Answer(*value)
+        found = _last_mention(part) if finish == "stop" else None
+        return None if found is None else Answer(*found)
+
+    def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
+        """An accepted text as an answer; None when it is no number."""
+        value = whole_number(text)
+        return None if value is None else Answer(text, value)
+
+
+_Read = tuple[str, Number]
+
+
+def _declared(declaration: Declaration) -> _Read | _Unclear | None:
+    """What a declaration says: a number; unclear; or nothing that can be read, so that an earlier one may count."""
+    if declaration.form == "open box":
+        return UNCLEAR
+    if declaration.form in ("box", "tag"):
+        value = whole_number(declaration.text)
+        if value is None and "=" in declaration.text:
+            return _last_side(squeezed(without_latex(declaration.text))) or UNCLEAR
+        return UNCLEAR if value is None else (declaration.text, value)
+    if declaration.form == "marker":
+        value = whole_number(declaration.text)
+        return None if value is None else (declaration.text, value)
+    phrase = squeezed(without_latex(declaration.text))
+    if declaration.form == "correction":
+        return _direct(phrase)
+    sentence, mark = first_sentence(_after_lead(phrase))
+    if declaration.form == "sentence" and "?" in mark:
+        return None
+    return _negated(sentence) if declaration.negated else _positive(sentence)
+
+
+def _after_lead(phrase: str) -> str:
+    lead = _LEAD.match(phrase)
+    return phrase[lead.end() :] if lead else phrase
+
+
+def _direct(phrase: str) -> _Read | None:
+    found = value_at(phrase)
+    return None if found is None else _read(phrase, found)
+
+
+def _read(phrase: str, found: Found) -> _Read:
+    return phrase[found.start : found.end].strip(), found.value
+
+
+def _positive(sentence: str) -> _Read | _Unclear | None:
+    starts_with_number = _START.match(sentence) is not None
+    if starts_with_number and (direct := _direct(sentence)):
+        beyond = sentence[len(direct[0]) :].lstrip()
+        return (_last_side(sentence) or direct) if beyond.startswith(("=", "≈")) else direct
+    if "=" in sentence or "≈" in sentence:
+        return _last_side(sentence) or UNCLEAR
+    if starts_with_number:
+        return UNCLEAR  # a list, a time, an expression, a number with a comma that means something else
+    return _last_number(sentence)
+
+
+def _negated(sentence: str) -> _Read | None:
+    """After "the answer is not": only a number that is put in the rejected one's place."""
+    but = _BUT.search(sentence)
+    return _direct(_after_lead(sentence[but.end() :])) if but else None
+
+
+def _last_side(sentence: str) -> _Read | None:
+    """The number after the last equals sign that has one: `p+q = 41 + 18 = 59` is 59."""
+    for side in reversed(re.split(r"[=≈]", sentence)):
+        side = side.strip()
+        found = value_at(side)
+        if found is not None:
+            return _read(side, found)
+    return None
+
+
+def _last_number(text: str) -> _Read | _Unclear | None:
+    """The last number of one line that is not negated and no operand; unclear if it is the last of several."""
+    found = _numbers(text)
+    for number in reversed(found):
+        before = text[: number.start].rstrip()
+        if before[-1:] in _OPERATOR or _NOT.search(text[: number.start]):
+            continue
+        if before.endswith((",", ";", " and", " or", "&")) and _follows_number(found, number, before):
+            return UNCLEAR
+        return _read(text, number)
+    return None
+
+
+def _numbers(text: str) -> list[Found]:
+    found: list[Found] = []
+    for start in _START.finditer(text):
+        if not found or start.start() >= found[-1].end:
+            number = value_at(text, start.start()) or number_at(text, start.start())
+            if number is not None:
+                found.append(number)
+    return found
+
+
+def _last_mention(part: str) -> _Read | None:
+    """The number that the last line with a number mentions last."""
+    for line in reversed(part.splitlines()):
+        value = _last_number(_BULLET.sub("", squeezed(without_latex(line))))
+        if value is not None:
+            return None if isinstance(value, _Unclear) else value
+    return None
+
+
+def _follows_number(found: list[Found], number: Found, before: str) -> bool:
+    """Whether only a separator lies between `number` and the number before it."""
+    earlier = [other for other in found if other.end <= number.start]
+    between = before[earlier[-1].end :].strip(" ,;&") if earlier else "no"
+    return between in ("", "and", "or")

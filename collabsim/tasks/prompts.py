@@ -1,0 +1,48 @@
+"""What a model is asked: the task's own prompt for an item.
+
+In: a record and perhaps a template of the user's. Out: the text of one user message. The task owns prompt and scorer
+together: each prompt ends with the form that its scorer reads. Left out on purpose: system prompts and examples; those are
+the seat's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from collabsim.errors import ConfigError
+
+_FORMS = {"number": "<number>", "choice": "<letter>"}
+_PLACES = re.compile(r"\{(question|choices)\}")
+
+
+def option_lines(choices: Mapping[str, str]) -> str:
+    """The options, one a line: `A. text`."""
+    return "\n".join(f"{letter}. {text}" for letter, text in choices.items())
+
+
+def task_prompt(question: str, choices: Mapping[str, str], kind: str, template: str | None = None) -> str:
+    """The text of an item's user message; `template` replaces the task's own wording."""
+    if template is not None:
+        values = {"question": question.strip(), "choices": option_lines(choices)}
+        return _PLACES.sub(lambda place: values[place[1]], template)
+    parts = [question.strip(), option_lines(choices), f"End with one line: Answer: {_FORMS.get(kind, '<answer>')}"]
+    return "\n\n".join(part for part in parts if part)
+
+
+def check_template(template: str | None, *, choices: bool) -> None:
+    """Raises `ConfigError` for a template without `{question}`, or without `{choices}` where items have options."""
+    places = set(_PLACES.findall(template or "{question}{choices}"))
+    for name, needed in (("question", True), ("choices", choices)):
+        if needed and name not in places:
+            raise ConfigError(f"task.prompt: expected {{{name}}} in the template, got {template!r}; put it where it belongs")
+
+
+def asked_form(gold: str, template: str | None) -> str:
+    r"""`gold` in the form that the prompt asks for: `\boxed{...}`, answer tags, `#### ...`, or an `Answer:` line."""
+    template = template or ""
+    if "\\boxed" in template:
+        return f"\\boxed{{{gold}}}"
+    if "</answer>" in template:
+        return f"<answer>{gold}</answer>"
+    return f"#### {gold}" if "####" in template else f"Answer: {gold}"

@@ -1,0 +1,67 @@
+"""What all scorers share: judging with memory, and the verdict of an answer against the accepted golds.
+
+In: a text and an item. Out: a `Score`. A subclass says how an answer is read (`extract`) and when two are the same
+(`same`, by canonical value unless it says otherwise). Judging is memoised because sweeps score the same few texts
+thousands of times. Left out on purpose: what a reply looks like; see `text.py` and `declarations.py`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from collabsim.tasks.answers import answers_for
+from collabsim.tasks.item import Answer, Item, ItemView, Score
+
+NO_ANSWER = frozenset({"content_filter", "overflow"})
+"""Finish reasons after which a reply answers nothing, whatever it says."""
+
+
+def accepted_golds(item: Item) -> tuple[str, ...]:
+    """The texts that count as right for an item whose gold is text."""
+    return (item.gold,) if isinstance(item.gold, str) else tuple(map(str, item.gold))
+
+
+class AnswerScorer:
+    """Base of the scorers that compare an extracted answer with accepted golds."""
+
+    kind = ""
+
+    def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
+        """The answer that `text` commits to, or None. A cut text counts only what it declared."""
+        raise NotImplementedError
+
+    def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
+        """Whether two answers have one canonical value."""
+        return bool(a.value == b.value)
+
+    def gold(self, text: str, view: ItemView) -> Answer | None:
+        """An accepted text as an answer; None when it is none of this scorer's kind."""
+        raise NotImplementedError
+
+    def score(self, text: str, item: Item, finish: str = "stop") -> Score:
+        """The score of `text` as a final output for `item`: right, wrong or unparsed."""
+        return _judged(self, text, item, finish)
+
+    def judge(self, text: str, item: Item, finish: str) -> Score:
+        """`score` without memory."""
+        answer = answers_for(item).extract(text, finish)
+        if answer is None:
+            return Score(0.0, "unparsed", None, _why_unparsed(text, finish))
+        for gold in accepted_golds(item):
+            accepted = self.gold(gold, item.view)
+            if accepted is not None and self.same(answer, accepted, item.view):
+                return Score(1.0, "right", answer.text)
+        return Score(0.0, "wrong", answer.text)
+
+
+@lru_cache(maxsize=1 << 16)
+def _judged(scorer: AnswerScorer, text: str, item: Item, finish: str) -> Score:
+    return scorer.judge(text, item, finish)
+
+
+def _why_unparsed(text: str, finish: str) -> str:
+    if finish in NO_ANSWER:
+        return f"no answer: {finish}"
+    if not text.strip():
+        return "empty"
+    return "no answer before the cut" if finish != "stop" else "no answer found"

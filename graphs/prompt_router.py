@@ -1,0 +1,121 @@
+"""Prompt router: a router reads the question and what is known of each seat, and picks the one that answers.
+
+The router is a role: a fixed helper, or the best present seat. Present seats are numbered afresh for every coalition and
+mapped back. A reply that names no seat, or several, falls to the first seat by preference (dev scores, else the item's
+own order). Seats without a description of their own get one from dev items, where there are any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+
+from collabsim.asking import AskRole
+from collabsim.context import RunContext, context_of
+from collabsim.playground import playground_graph
+from collabsim.protocols import protocol
+from collabsim.request import Messages, with_text
+from collabsim.state import State, last_replies, slot
+from collabsim.system import System
+from collabsim.tasks.item import Item
+from collabsim.voting import share
+
+from .rounds import add_round, join, new_graph
+
+ROUTE = (
+    "Do not answer the question yourself. Which of these models is most likely to answer it right?\n\n{models}\n\n"
+    "Reply with its number only."
+)
+ROUTER_DRAW = 1  # a router that is also a seat keeps draw 0 for its own answer
+LAST_CHOICE = re.compile(r"(?:answer|model|number|choice)\W{0,4}(\d+)\W*$", re.IGNORECASE)
+
+
+def chosen_number(text: str, count: int) -> int | None:
+    """The number in 1..count that a router's reply names; None when it names none, another, or several."""
+    lone = {int(number) for number in re.findall(r"(?<![\w.])\d+(?![\w]|\.\d)", text)}
+    declared = LAST_CHOICE.search(text.strip())
+    number = next(iter(lone)) if len(lone) == 1 else int(declared[1]) if declared else 0
+    return number if 1 <= number <= count else None
+
+
+def chosen_seat(state: State, run: RunContext) -> str:
+    """Whom the router picked; the first seat by preference when it picked nobody."""
+    reply = state.get("replies", {}).get(slot("router", ROUTER_DRAW))
+    number = chosen_number(reply.text, len(run.order)) if reply is not None else None
+    return run.preference[0] if number is None else run.order[number - 1]
+
+
+def describe(run: RunContext, seat: str) -> str:
+    """What the router is told about a seat."""
+    fitted: dict[str, str] = run.fitted.get("descriptions", {})
+    return run.pool[seat].description or fitted.get(seat, "") or seat
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The question, and the present seats by number."""
+
+    text: str
+
+    def __call__(self, state: State, run: RunContext) -> Messages | None:  # noqa: ARG002 (a Prompt)
+        """None when there is nothing to choose."""
+        if len(run.order) < 2:
+            return None
+        models = "\n".join(f"{k}. {describe(run, seat)}" for k, seat in enumerate(run.order, start=1))
+        return with_text(run.item.messages, self.text.format(models=models))
+
+
+@dataclass(frozen=True, slots=True)
+class IfChosen:
+    """The task's own messages, for the seat that was picked."""
+
+    seat: str
+
+    def __call__(self, state: State, run: RunContext) -> Messages | None:
+        """None for every other seat."""
+        return run.item.messages if chosen_seat(state, run) == self.seat else None
+
+
+async def finish(state: State, runtime: Any) -> dict[str, Any]:
+    """The picked seat's reply is the final output."""
+    return {"final": share(list(last_replies(state, context_of(runtime)).values()))}
+
+
+async def describe_by_dev(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+    """`fit`: one line for each seat, with the share of dev items it gets right by topic."""
+    descriptions = {}
+    for seat in system.pool:
+        scores = defaultdict(list)
+        for item in dev_items:
+            episode = await system.alone_on(item, seat, run_seed=seed)
+            scores[item.topic or "such questions"].append(episode.outcome or 0.0)
+        shares = (f"{sum(got) / len(got):.0%} of {topic}" for topic, got in sorted(scores.items()))
+        descriptions[seat] = "a model that gets right " + ", ".join(shares)
+    return {"descriptions": descriptions}
+
+
+@protocol(
+    family="routing",
+    roles=("router",),
+    absent="an absent seat is not listed to the router; if it would route, the next present seat does",
+    calls=lambda present, **_: present if present <= 1 else 2,
+    fit=describe_by_dev,
+)
+def prompt_router(seats: Sequence[str], *, route: str = ROUTE) -> StateGraph[Any, Any, Any, Any]:
+    """A router reads the question and the seats' descriptions, and one seat answers."""
+    graph = new_graph()
+    graph.add_node("route", AskRole("route", "router", Route(route), draw=ROUTER_DRAW))
+    graph.add_edge(START, "route")
+    nodes = [node for seat in seats for node in add_round(graph, [seat], prompt=IfChosen(seat), after=["route"])]
+    graph.add_node("finish", finish)
+    join(graph, nodes, "finish")
+    graph.add_edge("finish", END)
+    return graph
+
+
+graph = playground_graph(prompt_router)

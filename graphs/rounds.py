@@ -1,0 +1,54 @@
+"""Rounds of asking: the fan-out and the closing vote that several protocols are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langgraph.graph import START, StateGraph
+
+from collabsim.asking import Ask, Prompt, opening
+from collabsim.context import RunContext, context_of
+from collabsim.state import State, last_replies, slot
+from collabsim.voting import plurality, share
+
+
+def new_graph() -> StateGraph[Any, Any, Any, Any]:
+    """An empty graph over the shared state and the run context."""
+    return StateGraph(State, context_schema=RunContext)
+
+
+def add_round(
+    graph: StateGraph[Any, Any, Any, Any],
+    seats: Sequence[str],
+    *,
+    draw: int = 0,
+    prompt: Prompt = opening,
+    after: Sequence[str] = (START,),
+) -> list[str]:
+    """Ask every seat once, in parallel, when all nodes of `after` are done. Returns the names of the new nodes.
+
+    A node is called `seat@draw`; the barrier on `after` is safe because absent seats' nodes run and stay silent.
+    """
+    nodes = [slot(seat, draw) for seat in seats]
+    for node, seat in zip(nodes, seats, strict=True):
+        graph.add_node(node, Ask(node, seat, prompt, draw=draw))
+        join(graph, after, node)
+    return nodes
+
+
+def join(graph: StateGraph[Any, Any, Any, Any], sources: Sequence[str], target: str) -> None:
+    """Run `target` once, when all of `sources` are done."""
+    if len(sources) == 1:
+        graph.add_edge(sources[0], target)
+    else:
+        graph.add_edge(list(sources), target)
+
+
+async def vote(state: State, runtime: Any) -> dict[str, Any]:
+    """The final output is the most frequent of the last answers; a single present seat's reply stands as it is."""
+    run = context_of(runtime)
+    replies = list(last_replies(state, run).values())
+    if run.alone:
+        return {"final": share(replies)}
+    return {"final": plurality(replies, run.answers)}

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+from simulated_world import item
+
+from collabsim.models.answer_key import Match
+from collabsim.models.conversation import declared, numbered_options, others_answers, own_answer
+from collabsim.request import Message
+
+ITEM = item()
+CHOICE = item("Which is a colour?", "B", choices={"A": "north", "B": "blue"})
+GRID = item("Fill the grid.", "1 2\n2 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("Answer: 7", ["7"]),
+        ("**Answer:** 7", ["7"]),
+        ("**Answer: 7**", ["7"]),
+        ("I think the answer is 7, because I counted.", ["7"]),
+        ("The answer is 3.5.", ["3.5"]),
+        ("Final answer: x = 2", ["x = 2"]),
+        ("Answer: [1, 2]", ["[1, 2]"]),
+        ("Answer: 7\nAnswer: 9", ["7", "9"]),
+        ("The answer is not 7.", []),
+        ("Answer: <number>", []),
+        ("End with the line `Answer: X`.", []),
+        ('Write "Answer: 7" at the end.', []),
+        ("Answer: [your answer]", []),
+        ("Answer: X", []),
+        ("Answer 1:", []),
+        ("No idea.", []),
+    ],
+)
+def test_declarations_are_told_from_talk(text, answers):
+    assert declared(text, ITEM) == answers
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        ("Answer: B", ["B"]),
+        ("Answer: (b)", ["B"]),
+        ("The answer is B. blue", ["B"]),
+        ("Answer: blue", ["B"]),
+        ("Answer: E", []),
+    ],
+)
+def test_declared_choices_are_letters_of_the_item(text, answers):
+    assert declared(text, CHOICE) == answers
+
+
+def test_an_answer_of_several_lines_is_read_whole():
+    assert declared("Answer: 1 2\n2 1\n\nThat is it.", GRID) == ["1 2\n2 1"]
+
+
+def test_a_quoted_block_is_one_speaker_with_its_last_word():
+    rest = "Answer 1:\n> Answer: 3\n> No. Answer: 4\n\nAnswer 2:\n> Answer: 5"
+    assert others_answers(Match(ITEM, 0, rest), ITEM.view.messages) == ["4", "5"]
+
+
+def test_unquoted_answers_all_count():
+    rest = "Ann: the answer is 3.\nBob: the answer is 4."
+    assert others_answers(Match(ITEM, 0, rest), ITEM.view.messages) == ["3", "4"]
+
+
+def test_later_turns_of_the_user_show_others_answers():
+    messages = (*ITEM.view.messages, Message("assistant", "Answer: 1"), Message("user", "> Answer: 8"))
+    assert others_answers(Match(ITEM, 0, ""), messages) == ["8"]
+
+
+def test_the_own_answer_is_the_last_of_the_assistant_after_the_question():
+    asked = Match(ITEM, 1, "")
+    messages = (Message("assistant", "Answer: 0"), *ITEM.view.messages, Message("assistant", "Answer: 5\nAnswer: 6"))
+    assert own_answer(asked, messages) == "6"
+    assert own_answer(asked, messages[:2]) is None
+    assert own_answer(asked, (*messages, Message("assistant", "Hm."))) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("1. red\n2. blue\nReply with the number.", [1, 2]),
+        ("0) red\n1) blue\nChoose one by its number.", [0, 1]),
+        ("1. red\n2. blue\nWhich is best?", []),
+        ("1. red\n3. blue\nReply with the number.", []),
+        ("A. red\nB. blue\nReply with the number.", []),
+        ("> 1. red\n> 2. blue\nReply with the number.", []),
+        ("Reply with a number.", []),
+        ("1. Reply with the number.\n2. Or not", []),
+    ],
+)
+def test_options_are_listed_numbers_with_a_request_for_one(text, numbers):
+    assert [number for number, _ in numbered_options(text)] == numbers
