@@ -91,9 +91,18 @@ class RunContext:
 
 
 @lru_cache(maxsize=1 << 14)
-def item_order(run_seed: int, item_id: str, seats: tuple[str, ...]) -> tuple[str, ...]:
-    """The seats sorted by H(run seed, item, seat): a fresh, content-made order for every item."""
-    return tuple(sorted(seats, key=lambda seat: (derive_seed("order", run_seed, item_id, seat), seat)))
+def item_order(run_seed: int, item_id: str, twins: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """The seats sorted by H(run seed, item, seat): a fresh, content-made order for every item.
+
+    `twins` pairs each seat with the first of the seats that speak exactly alike (itself, as a rule). Twins stand side by
+    side, so that a coalition with one of them and the same coalition with the other are shown alike.
+    """
+
+    def place(pair: tuple[str, str]) -> tuple[int, int, str]:
+        seat, first = pair
+        return derive_seed("order", run_seed, item_id, first), derive_seed("order", run_seed, item_id, seat), seat
+
+    return tuple(seat for seat, _ in sorted(twins, key=place))
 
 
 CURRENT_RUN: ContextVar[RunContext | None] = ContextVar("collabsim_run", default=None)

@@ -33,7 +33,7 @@ def playground_context() -> RunContext:
     for model in models.values():
         model.study([item])
     pool = Pool(models)
-    order = item_order(0, item.id, pool.seats)
+    order = item_order(0, item.id, tuple(zip(pool, pool, strict=True)))
     return RunContext(
         run_seed=0,
         item=item.view,

@@ -34,7 +34,7 @@ def context(
     pool = system.pool
     if system.replacement is not None:
         pool, present = system.filled(present), system.everyone
-    everyone = item_order(run_seed, item.id, pool.seats) if system.order is None else tuple(system.order)
+    everyone = item_order(run_seed, item.id, system.twins) if system.order is None else tuple(system.order)
     order = everyone if len(present) == len(everyone) else tuple(seat for seat in everyone if seat in present)
     preference = by_rank(order, system.ranks)
     return RunContext(

@@ -18,8 +18,8 @@ Replies: TypeAlias = dict[str, Reply]
 
 
 def slot(owner: str, draw: int) -> str:
-    """Where the reply of a seat (or role) for one draw is kept: `a@0`, `judge@2`."""
-    return f"{owner}@{draw}"
+    """Where the reply of a seat (or role) for one draw is kept: `a-0`, `judge-2`; also the name of the seat's node."""
+    return f"{owner}-{draw}"
 
 
 def merge(left: Mapping[str, Reply], right: Mapping[str, Reply]) -> Replies:
@@ -38,7 +38,7 @@ def last_replies(state: State, run: RunContext) -> dict[str, Reply]:
     """The latest reply of each present seat that spoke, by seat, in the run's order."""
     latest: dict[str, tuple[int, Reply]] = {}
     for key, reply in state.get("replies", {}).items():
-        owner, _, draw = key.rpartition("@")
+        owner, _, draw = key.rpartition("-")
         if owner not in latest or latest[owner][0] < int(draw):
             latest[owner] = (int(draw), reply)
     return {seat: latest[seat][1] for seat in run.order if seat in latest}

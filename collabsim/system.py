@@ -201,6 +201,14 @@ class System:
         return frozenset(self.pool)
 
     @cached_property
+    def twins(self) -> tuple[tuple[str, str], ...]:
+        """Each seat with the first of the seats that speak exactly alike."""
+        first: dict[str, str] = {}
+        for name in sorted(self.pool):
+            first.setdefault(self.pool[name].identity, name)
+        return tuple((name, first[seat.identity]) for name, seat in self.pool.items())
+
+    @cached_property
     def ranks(self) -> dict[str, Rank]:
         """Seat to its rank by dev score; empty without dev scores."""
         return dev_ranks(self.pool, self.fitted.dev_scores)

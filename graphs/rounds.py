@@ -28,7 +28,7 @@ def add_round(
 ) -> list[str]:
     """Ask every seat once, in parallel, when all nodes of `after` are done. Returns the names of the new nodes.
 
-    A node is called `seat@draw`; the barrier on `after` is safe because absent seats' nodes run and stay silent.
+    A node is called `seat-draw`; the barrier on `after` is safe because absent seats' nodes run and stay silent.
     """
     nodes = [slot(seat, draw) for seat in seats]
     for node, seat in zip(nodes, seats, strict=True):

@@ -32,7 +32,7 @@ def run() -> None:
     """Print the findings. Always exit code 0: a missing optional part is no error."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("", "what", "found", "to do"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for finding in findings():
         mark = "[yellow]-[/yellow]" if finding.remedy else "[green]ok[/green]"
         table.add_row(mark, finding.what, finding.found, finding.remedy)

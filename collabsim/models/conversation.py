@@ -8,7 +8,7 @@ quotes every declaration counts. Left out on purpose: any understanding of prose
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from collabsim.models.answer_key import Match
 from collabsim.models.distractors import right_answer
@@ -81,6 +81,22 @@ def numbered_options(text: str) -> list[tuple[int, str]]:
     in_order = numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
     asked = _ASKS_FOR_NUMBER.search(_OPTION.sub("", plain))
     return options if options and in_order and asked else []
+
+
+def fitting_options(options: Iterable[tuple[int, str]], topic: str) -> list[int]:
+    """Numbers of the options that fit a topic best.
+
+    Those that name it; where some give a share for it (`80% of algebra`), those with the highest. An item without a
+    topic is matched by the first share that an option gives, whatever it is of.
+    """
+    shares: dict[int, float] = {}
+    for number, text in options:
+        share = re.search(
+            rf"(\d+(?:\.\d+)?) ?%(?: \w+)? {re.escape(topic)}" if topic else r"(\d+(?:\.\d+)?) ?%", text, re.I
+        )
+        if share or (topic and topic.casefold() in text.casefold()):
+            shares[number] = float(share[1]) if share else 0.0
+    return [number for number, share in shares.items() if share == max(shares.values())]
 
 
 def _blocks(text: str) -> Iterator[tuple[bool, str]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 
 from collabsim.seeds import SEED_BITS, derive_seed
@@ -51,6 +52,7 @@ def right_answer(item: Item) -> str:
     return letters[0] if letters else gold
 
 
+@lru_cache(maxsize=4096)
 def wrong_answers(item: Item, count: int) -> tuple[str, ...]:
     """Distinct wrong answers of an item, most `count` of them; every other letter of a choice item, whatever `count`.
 

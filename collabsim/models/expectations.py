@@ -66,8 +66,8 @@ def vote_score(members: Sequence[SimulatedModel], item: Item) -> float:
 def aggregator_score(aggregator: SimulatedModel, item: Item, proposers: Sequence[SimulatedModel]) -> float:
     """Expected score of a model that is shown the opening answers of independent proposers, and has given none itself.
 
-    (1 - r) * (sum over count vectors of P(counts) * [c * share of the gold among the leaders + (1 - c) * p]), with p
-    alone where no proposer answered.
+    (1 - r) * (sum over count vectors of P(counts) * [c * share of the gold among the leaders + (1 - c) * p]). It is
+    not asked, and there is no output, when no proposer answered.
     """
     gold = canonical_answer(right_answer(item))
     p = _p_own(aggregator, item)
@@ -76,26 +76,32 @@ def aggregator_score(aggregator: SimulatedModel, item: Item, proposers: Sequence
     total = 0.0
     for ballots, weight in counts.items():
         share = _gold_share(answers, ballots, gold)
-        total += weight * (p if share is None else c * share + (1 - c) * p)
+        total += 0.0 if share is None else weight * (c * share + (1 - c) * p)
     return (1 - aggregator.no_answer_rate) * total
 
 
 def debate_score(members: Sequence[SimulatedModel], item: Item) -> float:
     """Expected score of one round of debate and a vote over its answers; a single member just answers.
 
-    Every member sees its own opening answer and those of all others, then answers as in `conformed`. Sums over all
-    joint opening answers: (distractors + 2) ** members terms, so keep to four members or so.
+    Every member sees its own opening answer and those of all others, then answers as in `conformed`; one that is shown
+    no other answer is not asked again. Sums over all joint opening answers: (distractors + 2) ** members terms, so keep
+    to four members or so.
     """
     if len(members) < 2:
         return vote_score(members, item)
     total = 0.0
     for said in product(*(opening(member, item).items() for member in members)):
         openings = [answer for answer, _ in said]
-        second = [
-            conformed(member, item, openings[:k] + openings[k + 1 :], openings[k]) for k, member in enumerate(members)
-        ]
+        second = [_revised(member, item, openings, k) for k, member in enumerate(members)]
         total += prod(p for _, p in said) * _vote(second, item)
     return total
+
+
+def _revised(member: SimulatedModel, item: Item, openings: Sequence[str | None], place: int) -> Distribution:
+    others = [*openings[:place], *openings[place + 1 :]]
+    if all(answer is None for answer in others):
+        return {openings[place]: 1.0}
+    return conformed(member, item, others, openings[place])
 
 
 def _p_own(model: SimulatedModel, item: Item) -> float:

@@ -45,7 +45,8 @@ def is_too_long(error: BaseException) -> bool:
     """Whether the prompt (with the room for its reply) does not fit the model's context window."""
     if isinstance(error, langchain.ContextOverflowError):
         return True
-    return status_of(error) in {None, 400, 413, 422, 500} and bool(_TOO_LONG.search(str(error)))
+    said = f"{error} {getattr(error, 'code', '')} {getattr(error, 'type', '')}"
+    return status_of(error) in {None, 400, 413, 422, 500} and bool(_TOO_LONG.search(said))
 
 
 def is_transient(error: BaseException) -> bool:

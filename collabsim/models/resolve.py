@@ -11,10 +11,10 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.pool import nearest
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -56,7 +56,7 @@ def resolve_model(
     scheme, colon, target = spec.partition(":")
     if not colon or scheme not in SCHEMES:
         raise PrerequisiteError(
-            f"{where}: no way to load {spec!r}{_nearest(scheme, SCHEMES)}; this version knows the schemes "
+            f"{where}: no way to load {spec!r}{nearest(scheme, SCHEMES)}; this version knows the schemes "
             f"{', '.join(f'{known}:' for known in SCHEMES)}"
         )
     return SCHEMES[scheme](
@@ -136,7 +136,7 @@ def _check_options(model: ModelSpec, options: Iterable[str], known: list[str]) -
     for option in options:
         if option not in known:
             raise ConfigError(
-                f"{model.where}: unknown option {option!r}{_nearest(option, known)}; {model.spec!r} takes {known}"
+                f"{model.where}: unknown option {option!r}{nearest(option, known)}; {model.spec!r} takes {known}"
             )
 
 
@@ -153,7 +153,7 @@ def _attribute(model: ModelSpec) -> Any:
         ) from error
     if not hasattr(module, attribute):
         public = [known for known in vars(module) if not known.startswith("_")]
-        raise ConfigError(f"{model.where}: {module_name} has no {attribute!r}{_nearest(attribute, public)}")
+        raise ConfigError(f"{model.where}: {module_name} has no {attribute!r}{nearest(attribute, public)}")
     return getattr(module, attribute)
 
 
@@ -171,8 +171,3 @@ def _called(factory: Any, model: ModelSpec) -> Any:
     except TypeError as error:
         raise ConfigError(f"{model.where}: {model.spec!r}: {error}; give it under `options`") from error
     return factory(**model.options)
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = get_close_matches(word, list(known), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

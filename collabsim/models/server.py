@@ -212,7 +212,7 @@ class ServerModel(TypedChatModel):
         return "collabsim-server"
 
     def _default_seed(self) -> int:
-        return random.getrandbits(SEED_BITS)  # calls outside of a run are draws of their own
+        return random.SystemRandom().getrandbits(SEED_BITS)  # calls outside of a run are draws of their own
 
 
 class _Lines(dict["_LineKey", "_Line"]):

@@ -36,7 +36,7 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from collabsim.episode import Reply, Usage
 from collabsim.errors import CallError
 from collabsim.models.answer_key import AnswerKey, Match
-from collabsim.models.conversation import numbered_options, others_answers, own_answer
+from collabsim.models.conversation import fitting_options, numbered_options, others_answers, own_answer
 from collabsim.models.distractors import (
     MOST_DISTRACTORS,
     canonical_answer,
@@ -54,12 +54,14 @@ Logit = Annotated[float, Field(allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 T = TypeVar("T")
 
+_WORLD = random.SystemRandom()  # decides about failures only; no seed, so that a retry can succeed
+
 # Plain words that no answer reader can take for an answer: no digits, no single letters, no yes or no.
 _FILLER = (
     *("looking", "over", "this", "task", "with", "care", "and", "weighing"),
     *("each", "part", "before", "going", "further", "along"),
 )
-_NO_ANSWER = "This remains open."
+_OPEN_THOUGHT = "<think>\n"  # a thought that never ends: the one text that is no answer of any kind
 _STUDY = threading.Lock()  # of the module, not of a model: models stay picklable
 
 
@@ -128,24 +130,26 @@ class SimulatedModel(TypedChatModel):
         return self._timed(reply, started)
 
     def _attempt(self, request: Request) -> Reply:
-        if self.error_rate and random.random() < self.error_rate:
+        if self.error_rate and _WORLD.random() < self.error_rate:
             raise CallError(
                 f"simulated model {self.name or self.identity[:18]}: simulated failure of the call; try again"
             )
         match = self._key.match(request.messages)
         seed = None if request.sampling.greedy else request.seed
         draws = _Draws(self.identity, seed, _digest(request.messages))
-        text = _NO_ANSWER
-        if draws.uniform("no answer") >= self.no_answer_rate:
-            text = self._text(request, match, draws)
-        return _cut(self._with_filler(text, draws), request)
+        silent = draws.uniform("no answer") < self.no_answer_rate
+        said = None if silent else self._said(request, match, draws)
+        filler = self._filler(draws)
+        text = f"{_OPEN_THOUGHT}{filler}" if said is None else f"{filler}{said}"
+        return _cut(text, request)
 
-    def _text(self, request: Request, match: Match | None, draws: _Draws) -> str:
+    def _said(self, request: Request, match: Match | None, draws: _Draws) -> str | None:
+        """The last line of the reply, or None for a reply without an answer."""
         last = len(request.messages) - 1
         says = match.rest if match and match.turn == last else request.messages[last].content if last >= 0 else ""
         if options := numbered_options(says):
             return str(self._route(options, match, draws))
-        return _NO_ANSWER if match is None else f"Answer: {self._answer(request, match, draws)}"
+        return None if match is None else f"Answer: {self._answer(request, match, draws)}"
 
     def _answer(self, request: Request, match: Match, draws: _Draws) -> str:
         shown = others_answers(match, request.messages)
@@ -155,22 +159,21 @@ class SimulatedModel(TypedChatModel):
 
     def _own_draw(self, item: Item, draws: _Draws) -> str:
         wrong = wrong_answers(item, self.distractors)
-        if not wrong or draws.uniform("right") < self.p_correct(item):
-            return right_answer(item)
-        return draws.choice("distractor", wrong)
+        right = not wrong or draws.uniform("right") < self.p_correct(item)
+        return right_answer(item) if right else draws.choice("distractor", wrong)
 
     def _route(self, options: Sequence[tuple[int, str]], match: Match | None, draws: _Draws) -> int:
-        """With probability sigmoid(skill) an option that names the item's topic, if any does; else any option."""
-        topic = match.item.topic.casefold() if match else ""
-        fitting = [number for number, text in options if topic and topic in text.casefold()]
-        if fitting and draws.uniform("route") < sigmoid(self.skill_on(match.item.topic if match else "")):
+        """With probability sigmoid(skill) an option that fits the item's topic best, if any fits; else any option."""
+        topic = match.item.topic if match else ""
+        fitting = fitting_options(options, topic) if match else []
+        if fitting and draws.uniform("route") < sigmoid(self.skill_on(topic)):
             return draws.choice("fitting option", fitting)
         return draws.choice("option", [number for number, _ in options])
 
-    def _with_filler(self, text: str, draws: _Draws) -> str:
+    def _filler(self, draws: _Draws) -> str:
         first = draws.below("filler", len(_FILLER))
         words = [_FILLER[(first + k) % len(_FILLER)] for k in range(self.verbosity)]
-        return f"{' '.join(words).capitalize()}.\n{text}" if words else text
+        return f"{' '.join(words).capitalize()}.\n" if words else ""
 
     def _duration(self, reply: Reply) -> float:
         return self.latency + self.latency_per_token * reply.usage.completion_tokens

@@ -15,7 +15,7 @@ COLUMNS = (
     ("individual", "individual"),
     ("shapley", "Shapley"),
     ("leave_one_out", "leave-one-out"),
-    ("leave_one_out_split", "LOO, rest split"),
+    ("leave_one_out_split", "its rest split"),
 )
 
 
@@ -35,10 +35,10 @@ def show_values(values: Mapping[str, Any], console: Console) -> None:
 
 def _players(values: Mapping[str, Any]) -> Table:
     table = Table(header_style="bold", box=None, pad_edge=False)
-    table.add_column("player")
+    table.add_column("player", no_wrap=True)
     shown = [(key, title) for key, title in COLUMNS if values.get(key)]
     for _, title in shown:
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", no_wrap=True)
     table.add_column("unparsed", justify="right")
     unparsed = values["rates"]["unparsed"]
     for player in values["players"]:
@@ -51,8 +51,8 @@ def _estimate(estimate: Mapping[str, Any] | None) -> str:
     if estimate is None:
         return "-"
     low, high = estimate["ci95"]
-    mark = " rare" if estimate["rare"] else ""
-    return f"{estimate['value']:+.3f} [dim]\\[{low:+.3f}, {high:+.3f}]{mark}[/dim]"
+    mark = " [yellow]rare[/yellow]" if estimate["rare"] else ""
+    return f"{estimate['value']:.3f}{mark}\n[dim]\\[{low:.3f}, {high:.3f}][/dim]"
 
 
 def _print_game(values: Mapping[str, Any], console: Console) -> None:

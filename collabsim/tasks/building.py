@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from collabsim.errors import ConfigError, DataError
 from collabsim.pool import nearest
@@ -43,17 +42,18 @@ def kind_of(record: Record) -> str:
     return "number" if all(whole_number(gold, units=False) is not None for gold in golds) else "exact"
 
 
-def build_item(record: Record, *, kind: str | None = None, prompt: str | None = None, scorer: Scorer | None = None) -> Item:
+def build_item(
+    record: Record, *, kind: str | None = None, prompt: str | None = None, scorer: Scorer | None = None
+) -> Item:
     """A tested item. Raises `Unusable` when its gold cannot be scored, `ConfigError` for an unknown kind."""
     kind = scorer.kind if scorer else kind or kind_of(record)
     scorer = scorer or scorer_for(kind)
     if kind == "choice" and not record.choices:
         raise Unusable("no_options")
     choices = dict(record.choices) if kind == "choice" else {}
-    gold = record.gold if kind == record_kind_of_letters(record) else _as_texts(record)
-    text = gold if isinstance(gold, str) else str(gold[0])
-    identity = digest([record.question, choices, kind, list(gold) if kind != "verifier" and not isinstance(gold, str) else text])
-    item_id = identity[:16]
+    gold = record.gold if choices or not record.choices else _option_texts(record)
+    accepted = gold if isinstance(gold, str) else gold[0] if kind == "verifier" else list(gold)
+    item_id = digest([record.question, choices, accepted])[:16]
     message = Message("user", task_prompt(record.question, choices, kind, prompt))
     item = Item(
         id=item_id,
@@ -70,17 +70,11 @@ def build_item(record: Record, *, kind: str | None = None, prompt: str | None = 
     return item
 
 
-def record_kind_of_letters(record: Record) -> str:
-    """The kind under which the record's gold can be used as it stands."""
-    return "choice" if record.choices else kind_of(record)
-
-
-def _as_texts(record: Record) -> Any:
-    """Golds for another kind than the record's own: option texts instead of letters."""
-    if not record.choices:
-        return record.gold
+def _option_texts(record: Record) -> str | tuple[str, ...]:
+    """Golds for another kind than `choice`: the texts of the right options."""
     letters = (record.gold,) if isinstance(record.gold, str) else record.gold
-    return tuple(record.choices[letter] for letter in letters)
+    texts = tuple(record.choices[letter] for letter in letters)
+    return texts[0] if len(texts) == 1 else texts
 
 
 def _self_test(item: Item, prompt: str | None) -> None:
@@ -104,7 +98,13 @@ def make_item(
 ) -> Item:
     """One item made by hand. Raises `DataError` when its answer cannot be scored in the form the prompt asks for."""
     row = {"question": question, "answer": answer, "choices": choices, "topic": topic, "difficulty": difficulty}
-    roles = {"question": "question", "gold": "answer", "choices": "choices", "topic": "topic", "difficulty": "difficulty"}
+    roles = {
+        "question": "question",
+        "gold": "answer",
+        "choices": "choices",
+        "topic": "topic",
+        "difficulty": "difficulty",
+    }
     try:
         return build_item(read_record(row, roles), kind=kind, prompt=prompt)
     except Unusable as reason:

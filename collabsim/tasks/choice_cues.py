@@ -24,13 +24,15 @@ _TAKE = re.compile(
 )
 _ANSWER_LETTER = re.compile(r"\b[Aa]nswer\s+(?=\(?[A-Z]\)?(?:[\s.,:;!]|\Z))")
 _IS_RIGHT = re.compile(
-    r"[)\]\"']?\s+(?:is|seems|must be|has to be|would be|looks|appears)\s+(?:(?:to be|clearly|definitely|indeed|most likely|probably)\s+)*"
+    r"[)\]\"']?\s+(?:is|seems|must be|has to be|would be|looks|appears)\s+"
+    r"(?:(?:to be|clearly|definitely|indeed|most likely|probably)\s+)*"
     r"(?:the\s+)?(?:only\s+|most\s+)?(?:correct|right|best|true|answer)\b(?!\s*\?)[^.!\n?]*(?P<question>\?)?",
     re.IGNORECASE,
 )
 _SO = re.compile(
     r"(?:\b(?:so|thus|therefore|hence)\b|→|⇒|=>)[,:]?\s+(?:(?:it|this|that)(?:'s| is| must be| should be| has to be)\s+)?"
-    r"(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?|\b(?:it|this)(?: must be|'s| is| should be| has to be)\s+(?:option\s+|choice\s+)?",
+    r"(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?"
+    r"|\b(?:it|this)(?: must be|'s| is| should be| has to be)\s+(?:option\s+|choice\s+)?",
     re.IGNORECASE,
 )
 

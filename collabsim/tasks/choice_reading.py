@@ -18,7 +18,44 @@ from collabsim.tasks.text import squeezed
 UNCLEAR = "?"
 """Several options where one is asked: no answer."""
 
-_AFTER_ARTICLE_LIKE = ["is", "was", "because", "since", "as", "and", "or", "but", "for", "with", "which", "would", "seems", "looks", "must", "should", "has", "due", "given", "based", "by", "not", "nor", "rather", "over", "instead", "are", "appears", "matches", "fits", "makes", "describes", "represents", "wins", "correctly", "best"]
+_AFTER_ARTICLE_LIKE = [
+    "is",
+    "was",
+    "because",
+    "since",
+    "as",
+    "and",
+    "or",
+    "but",
+    "for",
+    "with",
+    "which",
+    "would",
+    "seems",
+    "looks",
+    "must",
+    "should",
+    "has",
+    "due",
+    "given",
+    "based",
+    "by",
+    "not",
+    "nor",
+    "rather",
+    "over",
+    "instead",
+    "are",
+    "appears",
+    "matches",
+    "fits",
+    "makes",
+    "describes",
+    "represents",
+    "wins",
+    "correctly",
+    "best",
+]
 _FILLER = re.compile(
     r"(?:[\s:=\"'→⇒-]|(?:the|my|is|be|to|option|choice|letter|answer|alternative|clearly|definitely|probably|likely|most|therefore"
     r"|thus|so|simply|just|then|correct|right|best|it's|it is)\b(?!\s*(?:\)|\Z)))*",
@@ -34,7 +71,9 @@ _REJECTED = re.compile(
     r"(?:wrong|false|incorrect|impossible|out|eliminated|excluded)\b)",
     re.IGNORECASE,
 )
-_JOINT = re.compile(r"[)\]\"'.]?\s*(?:,\s*(?:and|or)?|/|&|\band/or\b|\band\b|\bor\b|\bnor\b)\s*(?:option\s+|choice\s+)?", re.IGNORECASE)
+_JOINT = re.compile(
+    r"[)\]\"'.]?\s*(?:,\s*(?:and|or)?|/|&|\band/or\b|\band\b|\bor\b|\bnor\b)\s*(?:option\s+|choice\s+)?", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +98,16 @@ class Options:
 
     def tokens(self, phrase: str) -> list[Token]:
         """Letters that stand alone in `phrase`: bracketed, or capital and no word (`A`, `I`) of a sentence."""
-        spans = [(match, (match["open"] or match["capital"] or match["half"]).upper()) for match in self.letters.finditer(phrase)]
+        spans = [
+            (match, (match["open"] or match["capital"] or match["half"]).upper())
+            for match in self.letters.finditer(phrase)
+        ]
         spans = [(match, letter) for match, letter in spans if match["capital"] is None or not _is_word(phrase, match)]
         rejected = [
-            bool(_REJECTS_NEXT.search(phrase[max(0, match.start() - 60) : match.start()]) or _REJECTED.match(phrase, match.end()))
+            bool(
+                _REJECTS_NEXT.search(phrase[max(0, match.start() - 60) : match.start()])
+                or _REJECTED.match(phrase, match.end())
+            )
             for match, _ in spans
         ]
         self._spread(phrase, [match for match, _ in spans], rejected)
@@ -91,7 +136,9 @@ class Options:
         if token and not (text and len(text[1]) > token.end + 1 and text[0] != token.letter):
             others = [other for other in self.tokens(phrase[token.end :]) if not other.negated]
             joint = _JOINT.match(phrase, token.end)
-            joined = joint and any(token.end + other.start == joint.end() and other.letter != token.letter for other in others)
+            joined = joint and any(
+                token.end + other.start == joint.end() and other.letter != token.letter for other in others
+            )
             return UNCLEAR if joined else token.letter
         return text[0] if text else None
 
@@ -113,7 +160,10 @@ class Options:
         found = [
             (letter, text)
             for letter, text in self.texts.items()
-            if isinstance(text, str) and text and words.startswith(text) and not words[len(text) : len(text) + 1].isalnum()
+            if isinstance(text, str)
+            and text
+            and words.startswith(text)
+            and not words[len(text) : len(text) + 1].isalnum()
         ]
         return max(found, key=lambda option: len(option[1]), default=None)
 
@@ -132,7 +182,9 @@ class Options:
         if labelled and labelled[1] in self.texts:
             return labelled[1]
         tokens = {token.letter for token in self.tokens(text) if not token.negated}
-        if len(tokens) > 1 and re.fullmatch(r"[\s(\[]*[A-Z](?:[)\]]?\s*(?:,|/|&|and|or)\s*[(\[]?[A-Z])+[)\].\s]*", text):
+        if len(tokens) > 1 and re.fullmatch(
+            r"[\s(\[]*[A-Z](?:[)\]]?\s*(?:,|/|&|and|or)\s*[(\[]?[A-Z])+[)\].\s]*", text
+        ):
             return UNCLEAR
         return self._place(text)
 

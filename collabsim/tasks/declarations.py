@@ -45,24 +45,27 @@ _ANSWER = re.compile(
     rf"(?:\s*(?P<label>[:=]|[→⇒]|\s[-–—]\s)|\s+{_VERB}\s*:?)",
     re.IGNORECASE,
 )
-_BARE_LABEL = re.compile(r"(?im)^[ \t]*(?:the\s+)?(?:final\s+|correct\s+)?answer[ \t]*(?:\n|(?=[-$\\]?\d|\([A-Za-z]\)))")
+_BARE_LABEL = re.compile(
+    r"(?im)^[ \t]*(?:the\s+)?(?:final\s+|correct\s+)?answer[ \t]*(?:\n|(?=[-$\\]?\d|\([A-Za-z]\)))"
+)
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|no|sorry|correction|rather|instead)[,.:;! ]+(?:so\s+)?(?:it|that)(?:'s|\s+is|\s+should\s+be)\s+",
     re.IGNORECASE,
 )
-_BLANK_LEAD = re.compile(r"[ \t]*(?:as follows|the following|below|given below)?[ \t]*[:.]?[ \t]*(?:\n\s*)", re.IGNORECASE)
+_BLANK_LEAD = re.compile(
+    r"[ \t]*(?:as follows|the following|below|given below)?[ \t]*[:.]?[ \t]*(?:\n\s*)", re.IGNORECASE
+)
 
 
 def declarations(text: str) -> list[Declaration]:
     """All declarations of `text`, by position."""
     found = [*_boxes(text), *_sentences(text)]
-    for match in _TAG.finditer(text):
-        body = match[1].strip()
-        found.append(Declaration("tag", match.start(), body, body))
-    for match in _MARKER.finditer(text):
-        found.append(Declaration("marker", match.start(), match[1].strip()))
-    for match in _CORRECTION.finditer(text):
-        found.append(Declaration("correction", match.start(), rest_of_line(text, match.end())[0]))
+    found += [Declaration("tag", match.start(), match[1].strip(), match[1].strip()) for match in _TAG.finditer(text)]
+    found += [Declaration("marker", match.start(), match[1].strip()) for match in _MARKER.finditer(text)]
+    found += [
+        Declaration("correction", match.start(), rest_of_line(text, match.end())[0])
+        for match in _CORRECTION.finditer(text)
+    ]
     return sorted(found, key=lambda declaration: declaration.start)
 
 

@@ -64,7 +64,9 @@ _RANGE = re.compile(r"\s?(?:[-–—]|\.\.+|\b(?:to|through)\b)\s?")
 _LIST = re.compile(r"\s?(?:[,;&]|,?\s?\b(?:and|or)\b)\s?")
 _UNIT_AND = re.compile(r"\s[A-Za-z]+,?\s(?:and|or|&)\s")
 
-_FRAC = re.compile(r"(?P<before>[0-9])?\s?\\[dtc]?frac\s*(?:\{\s*(?P<a>[^{}]*?)\s*\}\s*|(?P<a1>[0-9]))(?:\{\s*(?P<b>[^{}]*?)\s*\}|\s*(?P<b1>[0-9]))")
+_FRAC = re.compile(
+    r"(?P<before>[0-9])?\s?\\[dtc]?frac\s*(?:\{\s*(?P<a>[^{}]*?)\s*\}\s*|(?P<a1>[0-9]))(?:\{\s*(?P<b>[^{}]*?)\s*\}|\s*(?P<b1>[0-9]))"
+)
 _LATEX = [
     (re.compile(r"\\left(?![a-z])|\\right(?![a-z])|\\[,;:! ]|\\q?quad|~|\$(?![0-9.])"), ""),
     (re.compile(r"\{,\}"), ","),
@@ -125,34 +127,39 @@ def _continues(text: str, match: re.Match[str]) -> bool:
 
 
 def _value(match: re.Match[str]) -> Number | None:
-    groups = match.groupdict()
     if len(match[0]) > MAX_DIGITS:
         return None
-    if groups["whole"] is not None:
-        over, under = int(groups["part"]), int(groups["of"])
-        if under == 0 or over >= under:
-            return None
-        size = int(groups["whole"]) + Fraction(over, under)
-    elif groups["over"] is not None:
-        under_value = _decimal(groups["under"])
-        if under_value == 0:
-            return None
-        size = _decimal(groups["over"]) / under_value
-    elif groups["mantissa"] is not None:
-        exponent = int(groups["e"] or groups["ten"])
-        if abs(exponent) > MAX_DIGITS:
-            return None
-        size = _decimal(groups["mantissa"]) * Fraction(10) ** exponent
-    elif groups["base"] is not None:
-        base, power = _decimal(groups["base"]), int(groups["power"])
-        if abs(power) * len(groups["base"]) > MAX_DIGITS or (base == 0 and power < 0):
-            return None
-        size = base**power
-    else:
-        size = _decimal(groups["plain"])
-    if groups["sign"] == "±":
-        return None if groups["inner"] else PlusMinus(size)
-    return -size if (groups["sign"] == "-") != (groups["inner"] == "-") else size
+    size = _size(match.groupdict())
+    if size is None or (match["sign"] or "").strip() != "±":
+        return -size if size is not None and (match["sign"] == "-") != (match["inner"] == "-") else size
+    return None if match["inner"] else PlusMinus(size)
+
+
+def _size(groups: dict[str, str | None]) -> Fraction | None:
+    """The value without its sign; None when it has none (a zero denominator) or would be absurdly long."""
+    if groups["whole"]:
+        part = _quotient(groups["part"], groups["of"])
+        return int(groups["whole"]) + part if part is not None and part < 1 else None
+    if groups["over"]:
+        return _quotient(groups["over"], groups["under"])
+    if groups["mantissa"]:
+        power = _power("10", int(groups["e"] or groups["ten"] or 0))
+        return None if power is None else _decimal(groups["mantissa"]) * power
+    if groups["base"]:
+        return _power(groups["base"], int(groups["power"] or 0))
+    return _decimal(groups["plain"] or "")
+
+
+def _quotient(over: str | None, under: str | None) -> Fraction | None:
+    divisor = _decimal(under or "")
+    return _decimal(over or "") / divisor if divisor else None
+
+
+def _power(base: str, exponent: int) -> Fraction | None:
+    value = _decimal(base)
+    if abs(exponent) * (len(base) - 1 or 1) > MAX_DIGITS or (value == 0 and exponent < 0):
+        return None
+    return value**exponent
 
 
 def _decimal(text: str) -> Fraction:

@@ -35,7 +35,9 @@ def check_template(template: str | None, *, choices: bool) -> None:
     places = set(_PLACES.findall(template or "{question}{choices}"))
     for name, needed in (("question", True), ("choices", choices)):
         if needed and name not in places:
-            raise ConfigError(f"task.prompt: expected {{{name}}} in the template, got {template!r}; put it where it belongs")
+            raise ConfigError(
+                f"task.prompt: expected {{{name}}} in the template, got {template!r}; put it where it belongs"
+            )
 
 
 def asked_form(gold: str, template: str | None) -> str:

@@ -38,10 +38,7 @@ def final_part(text: str) -> str | None:
 
     A closing tag without an opening one counts too: chat templates often open the section themselves.
     """
-    closed = None
-    for closed in _CLOSED.finditer(text):
-        pass
-    rest = text[closed.end() :] if closed else text
+    rest = text[max((closed.end() for closed in _CLOSED.finditer(text)), default=0) :]
     return None if _OPENED.search(rest) else rest
 
 

@@ -36,7 +36,7 @@ def test_labels_of_different_coalitions_differ(players):
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_one():
-    with pytest.raises(ConfigError, match="'betta'.*did you mean 'beta'"):
+    with pytest.raises(ConfigError, match=r"'betta'.*did you mean 'beta'"):
         masks.mask_of(PLAYERS, ["betta"])
 
 

@@ -4,7 +4,7 @@ import pytest
 from simulated_world import item
 
 from collabsim.models.answer_key import Match
-from collabsim.models.conversation import declared, numbered_options, others_answers, own_answer
+from collabsim.models.conversation import declared, fitting_options, numbered_options, others_answers, own_answer
 from collabsim.request import Message
 
 ITEM = item()
@@ -93,3 +93,17 @@ def test_the_own_answer_is_the_last_of_the_assistant_after_the_question():
 )
 def test_options_are_listed_numbers_with_a_request_for_one(text, numbers):
     assert [number for number, _ in numbered_options(text)] == numbers
+
+
+@pytest.mark.parametrize(
+    ("texts", "topic", "best"),
+    [
+        (["good at algebra", "good at chess", "knows Algebra"], "algebra", [1, 3]),
+        (["gets right 20% of algebra, 90% of chess", "gets right 60% of algebra", "good at algebra"], "algebra", [2]),
+        (["gets right 20% of such questions", "gets right 35% of such questions"], "", [2]),
+        (["good at chess", "a seat"], "algebra", []),
+        (["a", "b"], "", []),
+    ],
+)
+def test_the_options_that_fit_a_topic_best_are_found(texts, topic, best):
+    assert fitting_options(list(enumerate(texts, 1)), topic) == best

