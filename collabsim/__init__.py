@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collabsim.state import State, last_replies, slot
     from collabsim.store import GenerationStore
     from collabsim.system import System
-    from collabsim.tasks import Item, Task, load_task
+    from collabsim.tasks import Item, Task, load_task, make_item
     from collabsim.voting import plurality, share
 
 _HOME = {
@@ -49,6 +49,7 @@ _HOME = {
     "context_of": "context",
     "last_replies": "state",
     "load_task": "tasks",
+    "make_item": "tasks",
     "plurality": "voting",
     "protocol": "protocols",
     "share": "voting",

@@ -77,6 +77,9 @@ pip_install() {
 }
 
 install_pins() {
+    if [ "$(uname -sm)" = "Darwin x86_64" ]; then
+        echo "setup: numba has no ready builds for an Intel Mac; installing needs LLVM there and may fail" >&2
+    fi
     echo "setup: installing $(grep -c '==' requirements/lock.txt) pinned packages (a few minutes the first time)"
     pip_install --require-hashes -r requirements/build.txt
     # Without build isolation, source packages are built by the pinned setuptools and fetch nothing that is not pinned.

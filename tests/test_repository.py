@@ -105,6 +105,16 @@ def test_every_package_folder_is_in_the_wheel():
     assert sorted(PYPROJECT["tool"]["setuptools"]["packages"]) == sorted(found)
 
 
+def test_the_layout_in_the_contributing_guide_names_every_package_folder():
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    layout = re.search(r"## Layout\n\n```\n(.*?)```", guide, re.DOTALL)
+    assert layout
+    named = set(re.findall(r"^ *(\w+)/ ", layout.group(1), re.MULTILINE))
+    folders = {path.parent.name for path in SOURCES if path.name == "__init__.py"}
+    assert folders <= named
+    assert named <= folders | {path.name for path in ROOT.iterdir()}
+
+
 def test_every_source_file_is_in_a_package():
     assert [str(path) for path in SOURCES if not (path.parent / "__init__.py").exists()] == []
 

@@ -14,6 +14,8 @@ def main() -> None:
     from collabsim.cli.app import app
     from collabsim.errors import CollabsimError
 
+    # A protocol or model named as `module:name` may lie in the current folder. Last, so that it shadows nothing.
+    sys.path.append("")
     try:
         app()
     except CollabsimError as error:

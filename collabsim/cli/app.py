@@ -89,11 +89,15 @@ def sweep(
 
 
 @app.command()
-def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")], json: Json = False) -> None:
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
+    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the table into an SVG file instead.")] = None,
+    json: Json = False,
+) -> None:
     """Print the values of a finished run."""
     from collabsim.cli import report as command
 
-    command.run(folder, as_json=json)
+    command.run(folder, svg=svg, as_json=json)
 
 
 @app.command()

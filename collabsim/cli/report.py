@@ -1,27 +1,72 @@
-"""`collabsim report`: the values of a finished run, in the terminal."""
+"""`collabsim report`: the values of a finished run, in the terminal or as a picture of it."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-from collabsim.errors import ConfigError
+from collabsim.errors import ConfigError, StoreError
 from collabsim.report.terminal import show_values
 from collabsim.run_folder import RUN_FILE, VALUES_FILE, read_json
 
+PICTURE_COLUMNS = 118
+"""Width of the picture's terminal, in characters: the widest table fits, and a page still shows it in full."""
 
-def run(folder: Path, *, as_json: bool) -> None:
-    """Print `values.json` as a table. Raises `ConfigError` when the folder holds no finished run."""
+
+def run(folder: Path, *, svg: Path | None = None, as_json: bool) -> None:
+    """Print `values.json` as a table, as JSON, or into the file `svg`.
+
+    Raises `ConfigError` when the folder holds no finished run, or when both JSON and a picture are asked for;
+    `StoreError` when the picture cannot be written.
+    """
+    if svg is not None and as_json:
+        raise ConfigError("--json and --svg are two ways to show one result; give one of them")
     values = read_json(folder / VALUES_FILE)
     if values is None:
         raise ConfigError(_what_is_missing(folder))
-    if as_json:
+    if svg is not None:
+        _replace(svg, picture(values))
+        Console().print(f"Drawn in [bold]{svg}[/bold]", highlight=False)
+    elif as_json:
         sys.stdout.write(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     else:
         show_values(values, Console())
+
+
+def picture(values: Mapping[str, Any]) -> str:
+    """The terminal's table as SVG text: a function of the values alone, without a date or this terminal's width."""
+    console = Console(
+        record=True,
+        file=StringIO(),
+        width=PICTURE_COLUMNS,
+        color_system="truecolor",
+        force_terminal=True,
+        force_interactive=False,
+        _environ={},
+    )
+    show_values(values, console)
+    return console.export_svg(title=f"collabsim · {values['definitions']['protocol']}")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside the file, then replace it in one step."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}; name another file with --svg") from None
+    finally:
+        with suppress(OSError):  # it is not there when all went well, nor where nothing can be written
+            draft.unlink()
 
 
 def _what_is_missing(folder: Path) -> str:

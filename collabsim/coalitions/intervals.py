@@ -20,6 +20,8 @@ from collabsim.seeds import derive_seed
 
 RARE_BELOW = 15
 """With fewer telling items than this the t interval of a mean is not to be trusted."""
+CARRIED_BELOW = 5.0
+"""Nor when the spread rests on fewer items than this."""
 TOLERANCE = 1e-9
 """Values per item closer than this are equal: scores are sums of a few fractions, the rest is rounding."""
 MAX_T_DRAWS = 20_000
@@ -38,7 +40,7 @@ class Estimate:
     nonzero: int
     """How many items tell something: see `intervals`."""
     rare: bool
-    """Fewer than 15 telling items: the interval is the conservative one."""
+    """Fewer than 15 telling items, or a spread carried by fewer than 5: the interval is the conservative one."""
 
 
 class Intervals(NamedTuple):
@@ -65,13 +67,14 @@ def intervals(
     commonest one: a nonzero marginal where most are zero, a failure where nearly all succeed (a Shapley value per item
     is 1/n and not 0 when everybody is right, so counting nonzero values alone would miss that). Where `marginals`
     [m, k] are given (for values from orders: `Chains.marginals(after=1)`), the item must also have a nonzero one.
+    A column is rare as well when a handful of items carries its spread: (sum d^2)^2 / sum d^4 < 5, d = value - mean.
 
     Rare columns get a conservative interval: the t interval after adding one pseudo-item at each end of `support`
     (-1 and +1 for marginals; 0 and 1 for scores), the idea of Agresti and Coull (1998). It also covers constant
     columns and a single item.
 
     Known limit: with near-perfect pools (each member right on 98% of the items or more) of 8 or more members, exact
-    values hang on failures that a sample may not hold, and coverage can fall to 0.85-0.9 with 15 to 30 telling items.
+    values hang on failures that a sample may not hold, and coverage can fall to 0.9 with 15 to 30 telling items.
 
     Raises `MissingOutcomesError` when there is no item or a value is NaN.
     """
@@ -82,8 +85,9 @@ def intervals(
     told = m - _commonest(values)
     if marginals is not None:
         told = np.minimum(told, (np.abs(marginals) > TOLERANCE).sum(axis=0))
-    rare = told < RARE_BELOW
     squares = ((values - mean) ** 2).sum(axis=0)
+    fourths = ((values - mean) ** 4).sum(axis=0)
+    rare = (told < RARE_BELOW) | (squares**2 < CARRIED_BELOW * fourths)
     ends = np.array(support)[:, None]
     padded_mean = (values.sum(axis=0) + ends.sum(axis=0)) / (m + 2)
     padded_squares = ((values - padded_mean) ** 2).sum(axis=0) + ((ends - padded_mean) ** 2).sum(axis=0)

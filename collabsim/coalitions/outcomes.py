@@ -65,6 +65,7 @@ class Cost:
     """Runs of the system; the seats' own answers outside it are not counted here, but their calls are below."""
     calls: int = 0
     generated: int = 0
+    """Generations made by recorded runs; what a killed session made and had no time to record is `reused` later."""
     reused: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0

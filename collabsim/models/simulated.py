@@ -105,8 +105,11 @@ class SimulatedModel(TypedChatModel):
     @property
     def identity(self) -> str:
         """Content identity: the parameters that affect what is said. Equal parameters are one model."""
-        skill = tuple(sorted(self.skill.items())) if isinstance(self.skill, dict) else self.skill
-        return _identity(self.name, skill, self.conformity, self.verbosity, self.no_answer_rate, self.distractors)
+        skill = self.skill if isinstance(self.skill, dict) else {"": self.skill}
+        rates = (*(value for _, value in sorted(skill.items())), self.conformity, self.no_answer_rate)
+        counts = (int(self.verbosity), int(self.distractors))
+        # As floats and without negative zero: numbers that are equal make equal identities.
+        return _identity(self.name, tuple(sorted(skill)), tuple(float(rate) + 0.0 for rate in rates), counts)
 
     def study(self, items: Iterable[Item]) -> None:
         """Learn the right answers of these items. Additive, idempotent, safe from several threads."""

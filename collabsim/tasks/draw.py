@@ -1,7 +1,8 @@
-"""Draws one chunk of a reasoning-gym generator: the program behind `generators._drawn_apart`.
+"""Draws entries of a reasoning-gym generator: the program behind `generators._drawn_apart`.
 
-In: `{"name", "options", "seed"}` on standard input. Out: the entries as one line of JSON on standard output. Left out on
-purpose: everything else; it exists because Python's hash seed can only be chosen when a process starts.
+In: `{"name", "options", "seeds"}` as the one argument. Out: entries on standard output, one a line of JSON, until nobody
+reads on. Left out on purpose: everything else; it exists because Python's hash seed can only be chosen when a process
+starts.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import json
 import sys
 
-from collabsim.tasks.generators import draw_chunk
+from collabsim.tasks.generators import draw
 
 if __name__ == "__main__":
-    request = json.load(sys.stdin)
-    sys.stdout.write("\n" + json.dumps(draw_chunk(request["name"], request["options"], request["seed"])))
+    request = json.loads(sys.argv[1])
+    for entry in draw(request["name"], request["options"], request["seeds"]):
+        sys.stdout.write(json.dumps(entry) + "\n")
+        sys.stdout.flush()

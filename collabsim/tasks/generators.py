@@ -13,10 +13,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from functools import cache
+from io import StringIO
 from typing import Any
 
 from collabsim.errors import ConfigError, DataError, PrerequisiteError
@@ -24,7 +25,6 @@ from collabsim.pool import nearest
 from collabsim.seeds import canonical_json, derive_seed
 from collabsim.tasks.inert import Evaluation
 from collabsim.tasks.item import Scorer
-from collabsim.tasks.numbers import whole_number
 from collabsim.tasks.records import Record, Unusable
 from collabsim.tasks.verifier_scorer import Reference, VerifierScorer
 
@@ -35,12 +35,12 @@ MOST_CHUNKS = 32
 """Chunks drawn before a generator counts as having no more distinct questions."""
 
 HASH_DEPENDENT = frozenset(
-    {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
+    {"codeio", "isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
 )
 """Generators of reasoning-gym 0.1.25 whose items change with PYTHONHASHSEED (they iterate over sets of strings)."""
 
 
-_PADDED = re.compile(r"[-+]?0[0-9]")  # `0011` is a string of digits, which is not the number 11
+_DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")  # not `0011`, `1/2` or `1e3`: their form may be the point
 
 
 def generator_names() -> dict[str, str]:
@@ -89,15 +89,34 @@ def _dataset(name: str, options: str, seed: int = 0, size: int = 1) -> Any:
     return create_dataset(name, **json.loads(options), seed=seed, size=size)
 
 
-def draw_chunk(name: str, options: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
-    """One chunk of entries of a generator, in this process."""
-    return list(_dataset_entries(name, canonical_json(options), seed))
+def draw(name: str, options: Mapping[str, Any], seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Entries of a generator in this process: a chunk from each seed. What generators print is swallowed."""
+    from reasoning_gym import create_dataset
+
+    _registry()
+    for seed in seeds:
+        with redirect_stdout(StringIO()):
+            dataset = create_dataset(name, **options, seed=seed, size=CHUNK)
+        for place in range(CHUNK):
+            with redirect_stdout(StringIO()):
+                entry = dataset[place]
+            yield entry
 
 
-def _dataset_entries(name: str, options: str, seed: int) -> Iterator[dict[str, Any]]:
-    dataset = _dataset.__wrapped__(name, options, seed, CHUNK)
-    for place in range(CHUNK):
-        yield dataset[place]
+def _drawn_apart(name: str, options: Mapping[str, Any], seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Entries of a generator from a process with a fixed hash seed, which ends when no more are taken."""
+    request = json.dumps({"name": name, "options": dict(options), "seeds": list(seeds)})
+    command = [sys.executable, "-m", "collabsim.tasks.draw", request]
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield from map(json.loads, process.stdout)
+        finally:
+            exhausted = process.poll()
+            process.kill()
+    if exhausted:
+        raise DataError(f"reasoning_gym:{name} cannot be drawn: its process ended with code {exhausted}; see above")
 
 
 class GeneratorSource:
@@ -133,25 +152,21 @@ class GeneratorSource:
 
     def rows(self, split: str, seed: int) -> Iterator[Mapping[str, Any]]:
         """Entries drawn from (name, split, seed), up to a cap."""
-        for chunk in range(MOST_CHUNKS):
-            chunk_seed = derive_seed("reasoning_gym", self.generator, split, seed, chunk)
-            if self.generator in HASH_DEPENDENT:
-                yield from _drawn_apart(self.generator, self.options, chunk_seed)
-            else:
-                yield from _dataset_entries(self.generator, canonical_json(self.options), chunk_seed)
+        seeds = [derive_seed("reasoning_gym", self.generator, split, seed, chunk) for chunk in range(MOST_CHUNKS)]
+        return (_drawn_apart if self.generator in HASH_DEPENDENT else draw)(self.generator, self.options, seeds)
 
     def record(self, row: Mapping[str, Any]) -> Record:
         """An entry as a record for its verifier. Raises `Unusable` when no right answer is known."""
         text = self._reference(row)
-        lenient = self._scorer.takes_nonsense(row)
+        nonsense = self._scorer.nonsense(row)
         metadata = {key: value for key, value in row["metadata"].items() if key != "source_index"}
         return Record(
             question=row["question"],
-            gold=Reference(text, row, lenient),
+            gold=Reference(text, row, nonsense),
             kind="verifier",
             topic=generator_names()[self.generator],
             fields=metadata,
-            repairs=("lenient_verifier",) if lenient else (),
+            repairs=("lenient_verifier",) if nonsense >= 1.0 else (),
         )
 
     def _reference(self, row: Mapping[str, Any]) -> str:
@@ -169,13 +184,13 @@ class GeneratorSource:
         return self._scorer
 
     def exact_number(self, reference: Reference) -> bool:
-        """Whether an item is one about an exact number: the gold is one, and the verifier takes no neighbour for it."""
+        """Whether an item asks for an exact number: the gold is a decimal, and the verifier takes no neighbour for it."""
         text = reference.text
-        value = whole_number(text, units=False)
-        if not isinstance(value, Fraction) or _PADDED.match(text):
+        if not _DECIMAL.fullmatch(text):
             return False
+        value = float(text)
         places = len(text.partition(".")[2])
-        neighbours = (f"{float(value) + 10.0**-places:.{places}f}", repr(float(value) + 1e-5))
+        neighbours = (f"{value + 10.0**-places:.{places}f}", repr(value + 1e-5))
         return not any(self._right(neighbour, reference.entry) for neighbour in neighbours)
 
     def _right(self, answer: str, entry: Mapping[str, Any]) -> bool:
@@ -183,20 +198,3 @@ class GeneratorSource:
             return self.verifier(answer, entry) >= 1.0
         except Exception:
             return False
-
-
-def _drawn_apart(name: str, options: Mapping[str, Any], seed: int) -> list[dict[str, Any]]:
-    """One chunk of entries, drawn in a process with a fixed hash seed."""
-    request = json.dumps({"name": name, "options": dict(options), "seed": seed})
-    done = subprocess.run(
-        [sys.executable, "-m", "collabsim.tasks.draw"],
-        input=request,
-        env={**os.environ, "PYTHONHASHSEED": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise DataError(f"reasoning_gym:{name} cannot be drawn: {done.stderr.strip().splitlines()[-1:]}")
-    entries: list[dict[str, Any]] = json.loads(done.stdout.rsplit("\n", 1)[-1])
-    return entries

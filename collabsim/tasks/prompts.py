@@ -26,7 +26,8 @@ def task_prompt(question: str, choices: Mapping[str, str], kind: str, template: 
     if template is not None:
         values = {"question": question.strip(), "choices": option_lines(choices)}
         return _PLACES.sub(lambda place: values[place[1]], template)
-    parts = [question.strip(), option_lines(choices), f"End with one line: Answer: {_FORMS.get(kind, '<answer>')}"]
+    place = "End with:" if kind == "verifier" else "End with one line:"  # verified answers may have several lines
+    parts = [question.strip(), option_lines(choices), f"{place} Answer: {_FORMS.get(kind, '<answer>')}"]
     return "\n\n".join(part for part in parts if part)
 
 

@@ -7,8 +7,6 @@ changes who is in. Left out on purpose: reading files; see `sources.py`.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,15 +19,15 @@ from collabsim.tasks.building import build_item
 from collabsim.tasks.item import Item
 from collabsim.tasks.records import Record, Unusable
 from collabsim.tasks.sources import Source
+from collabsim.tasks.text import plain_characters, squeezed
 
-_NO_WORD = re.compile(r"[^\w+\-*/=<>%.,()\[\]{}^|&~!@#$]+")
 _OWN_FIELDS = ("topic", "kind", "difficulty")
 
 
 def question_key(question: str) -> str:
-    """A question without what does not change it: case, spacing, quotes, width of characters, marks at its ends."""
-    text = unicodedata.normalize("NFKC", question).casefold()
-    return _NO_WORD.sub(" ", text).strip(" .,!:")
+    """A question without what does not change it: case, spacing, quotes, width of characters, marks at its end."""
+    text = plain_characters(question).casefold().replace('"', "").replace("'", "")
+    return squeezed(text).rstrip(" .,:!?")
 
 
 def content_key(record: Record) -> tuple[str, tuple[str, ...]]:
@@ -134,11 +132,15 @@ def need(chosen: Sequence[Item], wanted: int | None, what: str, selection: Selec
     if chosen and not (selection.source.endless and wanted is not None and len(chosen) < wanted):
         return
     asked = f" of the {wanted} asked for" if wanted is not None else ""
-    advice = (
-        "ask for fewer or widen task.options"
-        if selection.source.endless
-        else "check task.split, task.filter and the file"
-    )
     raise DataError(
-        f"{selection.source.name}: {len(chosen)} distinct items for {what}{asked} ({selection.counts()}); {advice}"
+        f"{selection.source.name}: {len(chosen)} distinct items for {what}{asked} ({selection.counts()}); "
+        f"{_advice(selection, chosen)}"
     )
+
+
+def _advice(selection: Selection, chosen: Sequence[Item]) -> str:
+    if not selection.source.endless:
+        return "check task.split, task.filter and the file"
+    if not chosen and selection.notes["null_gold"]:
+        return "it tells no right answer, which a task needs; take another generator"
+    return "ask for fewer or widen task.options"

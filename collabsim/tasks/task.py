@@ -202,14 +202,10 @@ def _divided(
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Items and dev items out of one undivided set; without a limit dev is taken out first and the rest are the items."""
     dev_seed = dev.get("seed", 0)
-    first, rest_limit = (
-        (choose(everything, dev["limit"], dev_seed), None)
-        if limit is None
-        else (
-            choose(everything, limit, seed),
-            dev["limit"],
-        )
-    )
+    if limit is None:
+        first, rest_limit, rest_seed = choose(everything, dev["limit"], dev_seed), None, seed
+    else:
+        first, rest_limit, rest_seed = choose(everything, limit, seed), dev["limit"], dev_seed
     taken = {question_key(item.question) for item in first}
     rest = [item for item in everything if question_key(item.question) not in taken]
     selection.notes["dev_overlap"] += len(everything) - len(first) - len(rest)
@@ -218,7 +214,7 @@ def _divided(
             f"{selection.source.name}: {len(everything)} items are too few for task.limit {limit} and task.dev.limit "
             f"{dev['limit']}, which must not share any; lower one of them"
         )
-    second = choose(rest, rest_limit, seed if limit is None else dev_seed)
+    second = choose(rest, rest_limit, rest_seed)
     return (second, first) if limit is None else (first, second)
 
 

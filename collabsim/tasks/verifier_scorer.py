@@ -32,8 +32,8 @@ class Reference(NamedTuple):
     """One right answer."""
     entry: Mapping[str, Any]
     """The record that the verifier needs."""
-    lenient: bool = False
-    """True when the verifier calls nonsense right, so that only the reference's own text counts."""
+    nonsense: float = 0.0
+    """What the verifier gives for nonsense: no credit up to it counts, and from 1 on only the reference's own text."""
 
 
 class Verify(Protocol):
@@ -76,7 +76,7 @@ class VerifierScorer(AnswerScorer):
         reference: Reference = item.gold
         if answer.value == squeezed(reference.text):
             return Score(1.0, "right", answer.text)
-        if reference.lenient:
+        if reference.nonsense >= 1.0:
             same = squeezed(answer.text).casefold().rstrip(".") == squeezed(reference.text).casefold()
             return Score(float(same), "right" if same else "wrong", answer.text)
         if not is_inert(answer.text, self.evaluation):
@@ -85,18 +85,18 @@ class VerifierScorer(AnswerScorer):
             credit = float(self.verify(answer.text, reference.entry))
         except Exception as error:
             return Score(0.0, "unparsed", answer.text, f"the verifier cannot read it: {type(error).__name__}")
-        return _score(credit, answer.text, reference.text)
+        return _score(credit, answer.text, reference)
 
     def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
         """A reference text as an answer."""
         return Answer(text, squeezed(text)) if text.strip() else None
 
-    def takes_nonsense(self, entry: Mapping[str, Any]) -> bool:
-        """Whether the verifier calls a meaningless answer right."""
+    def nonsense(self, entry: Mapping[str, Any]) -> float:
+        """The verifier's credit for a meaningless answer."""
         try:
-            return float(self.verify(NONSENSE, entry)) >= 1.0
+            return float(self.verify(NONSENSE, entry))
         except Exception:
-            return False
+            return 0.0
 
 
 def _declared(declaration: Declaration) -> str:
@@ -116,10 +116,11 @@ def _first_paragraph(text: str) -> str:
     return text.strip("\n").split("\n\n", 1)[0].strip()
 
 
-def _score(credit: float, answer: str, reference: str) -> Score:
+def _score(credit: float, answer: str, reference: Reference) -> Score:
     if credit >= 1.0:
         return Score(1.0, "right", answer)
-    inside = reference in answer and abs(credit - len(reference) / len(answer)) < 1e-9
-    if not credit > FORM_CREDIT or inside:  # also false for nan
-        return Score(0.0, "wrong", answer, "the gold inside a longer answer earns nothing" if inside else "")
+    if squeezed(reference.text) in squeezed(answer):
+        return Score(0.0, "wrong", answer, "a right answer inside a longer one earns nothing")
+    if not credit > max(FORM_CREDIT, reference.nonsense):  # also for nan
+        return Score(0.0, "wrong", answer)
     return Score(credit, "partial", answer)

@@ -38,10 +38,10 @@ def truth(population):
     return [int(a * b) for a, b in sign]
 
 
-def studies(population, items, seed, by_orders):
+def studies(population, items, seed=0, by_orders=False, repeats=STUDIES):
     """Verdicts and pair calls of simulated studies with items drawn anew in each."""
     rng, phi = np.random.default_rng(seed), shapley_of(population)
-    for _ in range(STUDIES):
+    for _ in range(repeats):
         types = population.draw(rng, items)
         value = phi[types]
         if by_orders:
@@ -51,13 +51,13 @@ def studies(population, items, seed, by_orders):
         yield verdict, [SIGN[pair.verdict] for pair in pairs]
 
 
-def rates(population, items, seed=0, by_orders=False):
+def rates(population, items, by_orders=False, repeats=STUDIES):
     """Share of each verdict, and of studies in which some pair is called against the truth or called though tied."""
     real, counts, wrong = truth(population), {"aligned": 0, "misaligned": 0, "undecided": 0}, 0
-    for verdict, calls in studies(population, items, seed, by_orders):
+    for verdict, calls in studies(population, items, by_orders=by_orders, repeats=repeats):
         counts[verdict] += 1
         wrong += any(call not in (0, fact) for call, fact in zip(calls, real, strict=True))
-    return {name: count / STUDIES for name, count in counts.items()}, wrong / STUDIES
+    return {name: count / repeats for name, count in counts.items()}, wrong / repeats
 
 
 def test_the_simulated_pools_are_what_they_are_called():
@@ -96,19 +96,21 @@ def test_with_few_items_tied_pairs_stay_undecided_too():
 
 
 def test_clear_cases_are_decided():
-    assert rates(ALIGNED["far apart"], 200)[0]["aligned"] > 0.9
-    assert rates(MISALIGNED["plain"], 600)[0]["misaligned"] > 0.9
+    assert rates(ALIGNED["far apart"], 200, repeats=200)[0]["aligned"] > 0.9
+    assert rates(MISALIGNED["plain"], 600, repeats=200)[0]["misaligned"] > 0.9
 
 
 def test_one_concordant_pair_is_not_enough_to_be_called_aligned():
     population = MISALIGNED["hidden by a clear order"]
-    tempting = [verdict for verdict, calls in studies(population, 200, 1, False) if max(calls) > 0 and min(calls) >= 0]
-    assert len(tempting) > 0.5 * STUDIES  # a looser rule would call these aligned
+    tempting = [
+        verdict for verdict, calls in studies(population, 200, repeats=200) if max(calls) > 0 and min(calls) >= 0
+    ]
+    assert len(tempting) > 0.5 * 200  # a looser rule would call these aligned
     assert "aligned" not in tempting
 
 
 def test_two_members_are_never_inverted():
-    verdicts, wrong = rates(vote([0, 1]), 100)
+    verdicts, wrong = rates(vote([0, 1]), 100, repeats=200)
     assert (verdicts["misaligned"], wrong) == (0, 0)
 
 

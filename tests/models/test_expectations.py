@@ -25,7 +25,7 @@ from collabsim.seeds import derive_seed
 
 ITEM = item(difficulty=0.3)
 CHOICE = item("Which is a colour?", "B", choices={"A": "north", "B": "blue", "C": "seven"}, difficulty=-0.2)
-N = 1500
+N = 1000
 
 rates = st.floats(0, 1)
 members = st.builds(

@@ -136,6 +136,15 @@ def test_a_changed_copy_has_its_own_identity():
     assert base.identity != base.model_copy(update={"skill": 0.5}).identity == SimulatedModel(skill=0.5).identity
 
 
+def test_equal_numbers_make_equal_identities_however_they_are_written():
+    copies = [SimulatedModel(skill=1.0).model_copy(update={"skill": skill}) for skill in (0, 0.0, -0.0)]
+    assert {model.identity for model in copies} == {SimulatedModel().identity}
+    topics = [
+        SimulatedModel(skill=dict(pairs)) for pairs in ([("a", 1), ("default", 2)], [("default", 2.0), ("a", 1.0)])
+    ]
+    assert topics[0].identity == topics[1].identity != SimulatedModel(skill={"a": 2, "default": 1}).identity
+
+
 def test_what_shapes_the_text_cannot_be_changed_afterwards():
     with pytest.raises(ValidationError, match="frozen"):
         SimulatedModel().skill = 1.0
