@@ -32,7 +32,7 @@ def test_cpu_time_of_a_run(benchmark, protocol, what):
     benchmark.group = f"{protocol}, 4 seats"
     items = sample_items(10)
     system = stored_system(protocol, 4, items)
-    bare = bare_graph(system)
+    bare = bare_graph(system.graph)
     with asyncio.Runner() as runner:
         for item in items:
             runner.run(system.arun(item))

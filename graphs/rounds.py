@@ -8,14 +8,17 @@ from typing import Any
 from langgraph.graph import START, StateGraph
 
 from collabsim.asking import Ask, Prompt, opening
-from collabsim.context import RunContext, context_of
+from collabsim.context import context_of
 from collabsim.state import State, last_replies, slot
 from collabsim.voting import plurality, share
 
 
 def new_graph() -> StateGraph[Any, Any, Any, Any]:
-    """An empty graph over the shared state and the run context."""
-    return StateGraph(State, context_schema=RunContext)
+    """An empty graph over the shared state.
+
+    It names no context schema: LangGraph's server would try to make a run context of an empty dictionary.
+    """
+    return StateGraph(State)
 
 
 def add_round(

@@ -1,7 +1,9 @@
 """Guard against collabsim growing slow around LangGraph. `benchmarks/bench_overhead.py` has all protocols and the table."""
 
 import pytest
-from overhead import MOST_TIMES_BARE, bare_graph, measure, sample_items, stored_system
+from overhead import MOST_TIMES_BARE, bare_graph, measure
+
+from collabsim.graphs import debate
 
 TRIES = 3
 
@@ -18,10 +20,9 @@ def test_a_run_with_stored_generations_costs_little_more_than_the_bare_graph(pro
 
 
 async def test_the_bare_graph_runs_the_same_nodes_as_the_real_one():
-    system = stored_system("debate", 3, sample_items(1))
     real, bare = [
         [node async for update in graph.astream({}, stream_mode="updates") for node in update]
-        for graph in (system.graph, bare_graph(system))
+        for graph in (debate.graph, bare_graph(debate.graph))
     ]
     assert sorted(real) == sorted(bare)
     assert len(bare) == 3 + 3 + 1

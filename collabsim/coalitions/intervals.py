@@ -61,7 +61,7 @@ def intervals(
     marginals: Floats | None = None,
     support: tuple[float, float] = (-1.0, 1.0),
 ) -> Intervals:
-    """Means over items of `values` [m, k] with t intervals.
+    """Means over items of `values` [m, k] with t intervals at `confidence`, one level or one per column.
 
     A column is **rare** when fewer than 15 items tell something. An item tells something when its value is not the
     commonest one: a nonzero marginal where most are zero, a failure where nearly all succeed (a Shapley value per item
@@ -76,7 +76,8 @@ def intervals(
     Known limit: with near-perfect pools (each member right on 98% of the items or more) of 8 or more members, exact
     values hang on failures that a sample may not hold, and coverage can fall to 0.9 with 15 to 30 telling items.
 
-    Raises `MissingOutcomesError` when there is no item or a value is NaN.
+    Raises `MissingOutcomesError` when there is no item or a value is not finite, `ConfigError` for a confidence outside
+    (0, 1).
     """
     m = len(values)
     if m == 0 or not np.isfinite(values).all():

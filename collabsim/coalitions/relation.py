@@ -106,24 +106,26 @@ def verdict_of(individual: Floats, value: Floats) -> tuple[Verdict, tuple[Pair, 
     found inverted" would not do: a real inversion that is too small to be found is then called aligned nearly always.
     Everything else is `undecided`, also a pool in which two members truly tie.
 
-    With two members phi_1 - phi_2 = v({1}) - v({2}): they are never inverted.
+    With two members the exact phi_1 - phi_2 is v({1}) - v({2}): such a pair is never inverted.
     """
     pairs = list(combinations(range(individual.shape[1]), 2))
     if not pairs:
         return "undecided", ()
     first, second = np.array(pairs).T
-    both = [matrix[:, first] - matrix[:, second] for matrix in (individual, value)]
-    strict = [intervals(difference, confidence=1 - ERROR_RATE / len(pairs)) for difference in both]
-    calls = _sign(strict[0]) * _sign(strict[1])
-    loose = [_sign(intervals(difference, confidence=1 - ERROR_RATE)) for difference in both]
+    k = len(pairs)
+    both = np.hstack([matrix[:, first] - matrix[:, second] for matrix in (individual, value)])
+    levels = np.repeat([1 - ERROR_RATE / k, 1 - ERROR_RATE], 2 * k)
+    found = intervals(np.hstack([both, both]), confidence=levels)
+    signs = _sign(found).reshape(2, 2, k)  # level (strict, loose) x strength x pair
+    calls, agree = signs.prod(axis=1)
     verdict: Verdict = "undecided"
     if (calls < 0).any():
         verdict = "misaligned"
-    elif (loose[0] * loose[1] > 0).all():
+    elif (agree > 0).all():
         verdict = "aligned"
     names: dict[int, PairVerdict] = {1: "concordant", -1: "inverted", 0: "undecided"}
     return verdict, tuple(
-        Pair(i, j, _span(strict[0], k), _span(strict[1], k), names[int(calls[k])]) for k, (i, j) in enumerate(pairs)
+        Pair(i, j, _span(found, at), _span(found, k + at), names[int(calls[at])]) for at, (i, j) in enumerate(pairs)
     )
 
 
@@ -177,5 +179,5 @@ def _sign(difference: Intervals) -> Floats:
     return np.where(difference.low > 0, 1.0, np.where(difference.high < 0, -1.0, 0.0))
 
 
-def _span(difference: Intervals, k: int) -> Span:
-    return Span(float(difference.value[k]), float(difference.low[k]), float(difference.high[k]))
+def _span(difference: Intervals, column: int) -> Span:
+    return Span(*(float(part[column]) for part in (difference.value, difference.low, difference.high)))

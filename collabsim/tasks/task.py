@@ -46,12 +46,17 @@ class Task:
     kind: str = ""
     """The kind of all answers, or `mixed`."""
     floor: Floor = "zero"
+    """What a run in which nobody is present is worth: 0, or the score of a blind guess (put into every item)."""
     notes: Mapping[str, int] = field(default_factory=dict)
     """How many rows were mended or left out, by reason."""
 
     def __post_init__(self) -> None:
         if not self.items:
             raise DataError(f"task {self.name!r} has no items; check its filter and limit")
+        if self.floor == "chance":
+            for name in ("items", "dev"):
+                at_chance = tuple(replace(item, floor=item.chance) for item in getattr(self, name))
+                object.__setattr__(self, name, at_chance)
         if not self.kind:
             kinds = {item.view.kind for item in self.items}
             object.__setattr__(self, "kind", kinds.pop() if len(kinds) == 1 else "mixed")
@@ -69,10 +74,6 @@ class Task:
             return self._by_id[item_id]
         except KeyError:
             raise DataError(f"task {self.name!r} has no item {item_id!r}; was the data changed?") from None
-
-    def floor_of(self, item: Item) -> float:
-        """The score of an empty coalition on `item`: 0, or that of a blind guess."""
-        return item.chance if self.floor == "chance" else 0.0
 
     @property
     def chance(self) -> float:
@@ -98,7 +99,7 @@ class Task:
 
 def _identity(items: Sequence[Item]) -> str:
     return digest(
-        sorted([item.id, item.view.kind, [list(message) for message in item.view.messages]] for item in items)
+        sorted([item.id, item.view.kind, item.floor, [list(message) for message in item.view.messages]] for item in items)
     )
 
 
