@@ -5,7 +5,7 @@ import time
 from overhead import sample_items, stored_system
 from recording import record
 
-from collabsim import GenerationStore, Pool, System, sweep
+from collabsim import GenerationStore, System, sweep
 from collabsim.tasks import Task
 
 MEMBERS, ITEMS = 8, 200
@@ -13,7 +13,7 @@ MEMBERS, ITEMS = 8, 200
 
 def test_sweep_rate(benchmark, tmp_path):
     items = tuple(sample_items(ITEMS))
-    pool = Pool(stored_system("majority_vote", MEMBERS, items).pool)
+    pool = stored_system("majority_vote", MEMBERS, items).pool
     task = Task(name="sums", items=items, dev=(), kind="number")
 
     def first_and_again() -> list[tuple[float, float, dict]]:

@@ -53,7 +53,7 @@ def bare_graph(compiled):
     builder = compiled.builder
     assert not builder.branches, "conditional edges would need states that empty nodes do not write"
 
-    async def nothing(state):
+    async def nothing(_state):
         return None
 
     graph = StateGraph(State)

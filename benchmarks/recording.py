@@ -1,4 +1,4 @@
-"""Results of benchmarks as Markdown files in `benchmarks/results`: numbers, with the command, date and machine they are from."""
+"""Results of benchmarks as Markdown in `benchmarks/results`: numbers, with the command, date and machine they are from."""
 
 from __future__ import annotations
 

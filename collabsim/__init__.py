@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collabsim.coalitions.sweep import SweepResult, asweep, sweep
     from collabsim.context import RunContext, context_of
     from collabsim.episode import Call, Episode, Output, Reply
+    from collabsim.models.identified import identified
     from collabsim.models.simulated import SimulatedModel
     from collabsim.pool import Pool, Seat
     from collabsim.protocols import protocol
@@ -48,6 +49,7 @@ _HOME = {
     "asweep": "coalitions.sweep",
     "context_of": "context",
     "last_replies": "state",
+    "identified": "models.identified",
     "load_task": "tasks",
     "make_item": "tasks",
     "plurality": "voting",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collabsim.protocols import Protocol
 
 PLAYGROUND_SEATS = ("a", "b", "c")
-SAMPLE = {"question": "What is 17 + 25?", "answer": "42"}
+SAMPLE = "What is 17 + 25?", "42"
 
 
 @lru_cache(maxsize=1)
@@ -28,7 +28,7 @@ def playground_context() -> RunContext:
     from collabsim.store import GenerationStore
     from collabsim.tasks import make_item
 
-    item = make_item(**SAMPLE)
+    item = make_item(*SAMPLE)
     models = {name: SimulatedModel(name=name, skill=float(k)) for k, name in enumerate(PLAYGROUND_SEATS)}
     for model in models.values():
         model.study([item])

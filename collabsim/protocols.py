@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints, overload
 
 from collabsim.errors import ConfigError, ProtocolError
 from collabsim.pool import nearest
@@ -47,6 +47,7 @@ class Protocol:
     """`fit(system, dev_items, seed) -> JSON`, run once on the full pool before a sweep; may be async."""
 
     def __call__(self, seats: Sequence[str], **options: Any) -> StateGraph[Any, Any, Any, Any]:
+        """The protocol's graph over these seats, like calling the function that was decorated."""
         return self.build(seats, **options)
 
     @property
@@ -94,6 +95,24 @@ class Protocol:
             raise ProtocolError(f"protocol {self.name!r} takes {wanted} seats, got {size}; change the pool")
 
 
+@overload
+def protocol(build: Build, /) -> Protocol: ...
+
+
+@overload
+def protocol(
+    *,
+    name: str | None = None,
+    family: str = "custom",
+    players: tuple[int, int | None] = (1, None),
+    roles: Sequence[str] = (),
+    needs: Sequence[str] = (),
+    absent: str = "an absent seat says nothing",
+    calls: Callable[..., int] | None = None,
+    fit: Callable[..., Any] | None = None,
+) -> Callable[[Build], Protocol]: ...
+
+
 def protocol(
     build: Build | None = None,
     /,
@@ -106,7 +125,7 @@ def protocol(
     absent: str = "an absent seat says nothing",
     calls: Callable[..., int] | None = None,
     fit: Callable[..., Any] | None = None,
-) -> Any:
+) -> Protocol | Callable[[Build], Protocol]:
     """Decorator that makes a `Protocol` of a build function; all arguments have sensible defaults.
 
     Raises `ProtocolError` when `needs` holds a word that is not in `NEEDS`.

@@ -36,7 +36,9 @@ TOPICS = ("sums", "products")
 def sample_items(count: int = 6) -> list[Item]:
     """Small sums and products, with their topics."""
     sums = [make_item(f"What is {k + 2} + {3 * k + 5}?", str(4 * k + 7), topic=TOPICS[0]) for k in range(count)]
-    products = [make_item(f"What is {k + 2} times {k + 3}?", str((k + 2) * (k + 3)), topic=TOPICS[1]) for k in range(count)]
+    products = [
+        make_item(f"What is {k + 2} times {k + 3}?", str((k + 2) * (k + 3)), topic=TOPICS[1]) for k in range(count)
+    ]
     return [item for pair in zip(sums, products, strict=True) for item in pair][:count]
 
 
@@ -113,7 +115,9 @@ async def check_masks(system: System, items: Sequence[Item]) -> None:
             where = f"coalition {sorted(present)} on {item.question!r}"
             _hold(episode.error is None, f"{where} failed: {episode.error}")
             _hold(episode.outcome is not None and 0 <= episode.outcome <= 1, f"{where}: outcome {episode.outcome}")
-            _hold(len(episode.calls) <= bound(present), f"{where}: {len(episode.calls)} calls, declared {bound(present)}")
+            _hold(
+                len(episode.calls) <= bound(present), f"{where}: {len(episode.calls)} calls, declared {bound(present)}"
+            )
             if not present:
                 _hold(episode.outcome == item.floor and not episode.calls, f"{where} is not the floor without a call")
             if len(present) == 1 and not system.options.get("self_refine"):
@@ -132,7 +136,9 @@ async def check_seat_order(system: System, items: Sequence[Item]) -> None:
             for item in items[:3]:
                 first, second = await system.arun(item, present), await other.arun(item, present)
                 where = f"coalition {sorted(present)} on {item.question!r}"
-                _hold(first.outcome == second.outcome, f"{where}: {first.outcome}, with seats as {order} {second.outcome}")
+                _hold(
+                    first.outcome == second.outcome, f"{where}: {first.outcome}, with seats as {order} {second.outcome}"
+                )
 
 
 async def check_duplicates(system: System, items: Sequence[Item]) -> None:

@@ -1,9 +1,8 @@
 """Guard against collabsim growing slow around LangGraph. `benchmarks/bench_overhead.py` has all protocols and the table."""
 
 import pytest
-from overhead import MOST_TIMES_BARE, bare_graph, measure
-
 from collabsim.graphs import debate
+from overhead import MOST_TIMES_BARE, bare_graph, measure
 
 TRIES = 3
 

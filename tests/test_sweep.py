@@ -221,7 +221,7 @@ class Flaky:
 async def test_failed_runs_are_missing_and_are_retried_by_the_next_call(tmp_path):
     flaky = Flaky("a", ITEMS[:2])
     system = System("majority_vote", {"a": Scripted("a", flaky), "b": Scripted("b", "Answer: 5")})
-    with pytest.raises(MissingOutcomesError, match="on 2 of 12 items .*the server is down.*on_missing=drop_items"):
+    with pytest.raises(MissingOutcomesError, match=r"on 2 of 12 items .*the server is down.*on_missing=drop_items"):
         await asweep(system, TASK, out=tmp_path / "run")
     assert not (tmp_path / "run" / "values.json").exists()
     flaky.fails_on = ()

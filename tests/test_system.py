@@ -98,7 +98,7 @@ async def test_a_node_that_asks_a_stranger_ends_the_sweep_and_not_just_the_run()
         graph.add_edge("x", END)
         return graph
 
-    with pytest.raises(ProtocolError, match="neither a seat .* nor a helper"):
+    with pytest.raises(ProtocolError, match=r"neither a seat .* nor a helper"):
         await System(strange, {"a": Scripted("a", "5")}).arun(ITEM)
 
 

@@ -6,7 +6,6 @@ and exit code 2; Ctrl-C is exit code 130; a traceback means a bug.
 
 from __future__ import annotations
 
-import os
 import sys
 
 

@@ -66,7 +66,8 @@ class Scorer(Protocol):
 class Answers(Protocol):
     """Extraction and grouping for one item, without its gold; what `run.answers` is."""
 
-    def extract(self, text: str, finish: str = "stop") -> Answer | None: ...
+    def extract(self, text: str, finish: str = "stop") -> Answer | None:
+        """The answer that `text` commits to, or None."""
 
     def group(self, answers: Sequence[Answer]) -> list[list[int]]:
         """Indices of `answers` in classes of equivalent ones (transitively closed), classes by first member."""
@@ -100,6 +101,7 @@ class Item:
         return answers_for(self)
 
     def score(self, text: str, finish: str = "stop") -> Score:
+        """The judgement of `text` as a final output for this item."""
         return self.scorer.score(text, self, finish)
 
     @property

@@ -2,8 +2,8 @@
 
 import pytest
 
-from collabsim.testing import check_protocol, sample_items, sample_pool
 from collabsim.pool import Pool
+from collabsim.testing import check_protocol, sample_items, sample_pool
 
 CASES = [
     ("majority_vote", {}),

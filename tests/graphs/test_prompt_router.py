@@ -1,11 +1,11 @@
 """How a router picks, and what it is told."""
 
 import pytest
+from collabsim.graphs.prompt_router import chosen_number
 from scripted import Scripted, last_words
 
 from collabsim import Pool, Seat, System, make_item
 from collabsim.fitting import afit
-from collabsim.graphs.prompt_router import chosen_number
 
 ITEM = make_item("What is 2 + 3?", "5")
 
@@ -34,9 +34,9 @@ def test_a_number_is_read_only_where_one_is_meant(reply, number):
     assert chosen_number(reply, 3) == number
 
 
-def routed(router, members=("a", "b", "c"), described=True):
+def routed(router, members=("a", "b", "c")):
     pool = {
-        name: Seat(name, Scripted(name, f"Answer: {5 if name == 'c' else 4}"), description=f"about {name}" if described else "")
+        name: Seat(name, Scripted(name, f"Answer: {5 if name == 'c' else 4}"), description=f"about {name}")
         for name in members
     }
     helpers = Pool({"guide": Scripted("guide", router)})
