@@ -124,5 +124,5 @@ async def test_braces_in_a_users_prompt_are_left_alone():
 
 
 def test_a_users_prompt_without_a_place_for_the_answers_is_refused():
-    with pytest.raises(ConfigError, match="must contain {answers}"):
+    with pytest.raises(ConfigError, match=r"must contain {answers}"):
         _ = debate({"a": "Answer: 5", "b": "Answer: 4"}, rounds=2, revise="Think again.").graph
