@@ -196,6 +196,13 @@ async def test_values_json_holds_what_the_sweep_returned(tmp_path):
     assert json.loads((tmp_path / "run" / "values.json").read_text()) == json.loads(json.dumps(result.values))
 
 
+async def test_the_seconds_of_all_sessions_are_added_up(tmp_path):
+    first = await asweep(system_of(), TASK, out=tmp_path / "run")
+    again = await asweep(system_of(), TASK, out=tmp_path / "run")
+    assert again.values["cost"]["seconds"] >= first.values["cost"]["seconds"] > 0
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["seconds"] == again.values["cost"]["seconds"]
+
+
 async def test_another_sweep_in_a_used_folder_is_refused_and_names_what_differs(tmp_path):
     await asweep(system_of(), TASK, out=tmp_path / "run", seed=0)
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
