@@ -34,7 +34,7 @@ def show_values(values: Mapping[str, Any], console: Console) -> None:
 
 
 def _players(values: Mapping[str, Any]) -> Table:
-    table = Table(header_style="bold", box=None, pad_edge=False)
+    table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
     table.add_column("player", no_wrap=True)
     shown = [(key, title) for key, title in COLUMNS if values.get(key)]
     for _, title in shown:

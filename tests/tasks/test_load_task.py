@@ -306,3 +306,8 @@ def test_difficulty_and_topic_come_from_the_row():
     del row["topic"]
     assert load_task([row]).items[0].topic == "sums"
     assert load_task([ROWS[0]]).items[0].difficulty is None
+
+
+def test_a_home_folder_of_nobody_is_a_file_that_is_not_there():
+    with pytest.raises(DataError, match="nobody-here"):
+        load_task("jsonl:~nobody-here/items.jsonl")
