@@ -42,11 +42,17 @@ def leave_one_out(table: Floats, _repeat: int, *, split: bool) -> Found:
     return Found(per_item.mean(axis=0), [asked] * ITEMS)
 
 
-def permutation(table: Floats, repeat: int) -> Found:
-    orders = item_orders(IDS, PLAYERS, seed=repeat)
+def permutation(table: Floats, repeat: int, *, orders: int) -> Found:
+    """The mean of estimates from `orders` independent orders an item."""
     row = {item: k for k, item in enumerate(IDS)}
-    per_item = permutation_values(orders, lambda item, mask: table[row[item], mask])
-    return Found(per_item.mean(axis=0), [needed_masks(orders[item]) for item in IDS])
+    estimates = []
+    asked: list[set[int]] = [set() for _ in IDS]
+    for k in range(orders):
+        drawn = item_orders(IDS, PLAYERS, seed=orders * repeat + k)
+        estimates.append(permutation_values(drawn, lambda item, mask: table[row[item], mask]).mean(axis=0))
+        for item, union in zip(IDS, asked, strict=True):
+            union.update(needed_masks(drawn[item]))
+    return Found(np.mean(estimates, axis=0), list(asked))
 
 
 def kernel_shap(table: Floats, repeat: int, *, budget: int) -> Found:
@@ -62,8 +68,9 @@ def kernel_shap(table: Floats, repeat: int, *, budget: int) -> Found:
 ESTIMATORS: dict[str, Callable[[Floats, int], Found]] = {
     "leave-one-out": partial(leave_one_out, split=False),
     "leave-one-out, rest split": partial(leave_one_out, split=True),
-    "permutation, one order an item": permutation,
-    f"{KERNEL}, budget {2 * PLAYERS}": partial(kernel_shap, budget=2 * PLAYERS),
+    "permutation, one order an item": partial(permutation, orders=1),
+    "permutation, two orders an item": partial(permutation, orders=2),
+    f"{KERNEL}, budget {3 * PLAYERS}": partial(kernel_shap, budget=3 * PLAYERS),
     f"{KERNEL}, budget {4 * PLAYERS}": partial(kernel_shap, budget=4 * PLAYERS),
 }
 

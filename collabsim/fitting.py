@@ -38,25 +38,29 @@ def fit_inputs(system: System, items: Sequence[Item], seed: int) -> str:
     return digest([replace(system, fitted=Fitted()).identity, sorted(item.id for item in items), seed])
 
 
+def check_dev_items(system: System, items: Sequence[Item]) -> None:
+    """Raises `ConfigError` when the protocol is fitted on dev items and there are none."""
+    if "dev" in system.protocol.needs and not items:
+        raise ConfigError(
+            f"protocol {system.protocol.name!r} is fitted on dev items and the task has none; "
+            "add `dev: {limit: 50, seed: 2}` under 'task:'"
+        )
+
+
 async def afit(system: System, items: Sequence[Item], *, seed: int = 0) -> Fitted:
     """Score every seat alone on the dev items and run the protocol's `fit`.
 
     Without dev items the result is empty. Raises `ConfigError` when the protocol needs dev items and there are none,
     `MissingOutcomesError` when a model call on a dev item failed (run again to retry).
     """
-    protocol = system.protocol
+    check_dev_items(system, items)
     if not items:
-        if "dev" in protocol.needs:
-            raise ConfigError(
-                f"protocol {protocol.name!r} is fitted on dev items and the task has none; "
-                "add `dev: {limit: 50, seed: 2}` under 'task:'"
-            )
         return Fitted()
     scores = {seat: await _dev_score(system, items, seat, seed) for seat in system.pool}
     fitted = Fitted(dev_scores=scores, inputs=fit_inputs(system, items, seed), dev_items=len(items))
-    if protocol.fit is None:
+    if system.protocol.fit is None:
         return fitted
-    data = protocol.fit(replace(system, fitted=fitted), items, seed)
+    data = system.protocol.fit(replace(system, fitted=fitted), items, seed)
     return replace(fitted, data=await data if inspect.isawaitable(data) else data)
 
 

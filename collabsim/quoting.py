@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from collabsim.context import RunContext
 from collabsim.episode import Reply
+from collabsim.errors import ConfigError
 
 MARKER = re.compile(r"<(\|[^|<>\n]{1,40}\||/?s|/?(?:start|end)_of_turn|bos|eos|/?think)>|\[(/?INST)\]")
 
@@ -34,3 +35,16 @@ def quote_all(replies: Iterable[Reply], *, label: str = "Answer", limit: int = 2
 def with_answers(replies: Mapping[str, Reply], run: RunContext) -> dict[str, Reply]:
     """Those replies that commit to an answer; empty, cut, filtered and unparsed ones are left out."""
     return {seat: reply for seat, reply in replies.items() if run.answers.extract(reply.text, reply.finish) is not None}
+
+
+def fill(text: str, **parts: str) -> str:
+    """A prompt with its placeholders `{name}` replaced; other braces stay as they are (JSON, code, LaTeX)."""
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part)
+    return text
+
+
+def check_placeholder(text: str, name: str) -> None:
+    """Raises `ConfigError` when a prompt worded by the user has no place for what it must show."""
+    if f"{{{name}}}" not in text:
+        raise ConfigError(f"a prompt of this protocol must contain {{{name}}}, got {text!r}")

@@ -27,39 +27,51 @@ PACKAGES = ("collabsim", "langgraph", "langchain-core", "numpy")
 
 
 class RunFolder:
-    """One run's folder, made or reopened."""
+    """One run's folder. Nothing is written before `open`."""
 
     def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
-        """Raises `ConfigError` when the folder holds a different run or foreign files, `StoreError` when unwritable."""
+        """Raises `ConfigError` when the folder holds a different run or foreign files."""
         self.path = Path(path)
         self._identity = json.loads(json.dumps(identity))
+        earlier = self._check_same_run() or {}
+        self._started = earlier.get("started", _now())
+        self.seconds = float(earlier.get("seconds", 0.0))
+        """How long finished sessions took; a killed one has no say."""
+
+    def open(self) -> None:
+        """Make the folder, or reopen it. Raises `StoreError` when it cannot be written."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError(
                 f"cannot make the run folder {self.path}: {error.strerror}; name another with --out"
             ) from None
-        started = self._check_same_run()
-        self._started = started or _now()
         self.note({})
 
-    def _check_same_run(self) -> str | None:
-        """When the run in this folder started; None for a new folder."""
+    def _check_same_run(self) -> dict[str, Any] | None:
+        """The record of the run in this folder; None for a new folder."""
+        if not self.path.is_dir():
+            return None
         record = read_json(self.path / RUN_FILE)
         if record is None:
-            if any(self.path.iterdir()):
+            # A session that was killed while it wrote its very first file leaves a draft of it.
+            if any(not file.match(_draft_name(RUN_FILE, "*")) for file in self.path.iterdir()):
                 raise ConfigError(
                     f"{self.path} holds other files and no {RUN_FILE}; name an empty or new folder with --out"
                 )
             return None
-        differing = sorted(differing_keys(record.get("identity", {}), self._identity))
+        if not isinstance(record, dict) or not {"identity", "started"} <= record.keys():
+            raise ConfigError(
+                f"{self.path / RUN_FILE} was not written by a sweep; name an empty or new folder with --out"
+            )
+        differing = sorted(differing_keys(record["identity"], self._identity))
         if differing:
             shown = ", ".join(differing[:8]) + (", ..." if len(differing) > 8 else "")
             raise ConfigError(
                 f"{self.path} holds a run with another config; differing keys: {shown}. "
                 "Name another folder with --out, or restore these keys to resume"
             )
-        return str(record["started"])
+        return record
 
     def note(self, facts: Mapping[str, Any]) -> None:
         """Write `run.json`: identity, versions, times, and `facts` about the latest session."""
@@ -67,6 +79,7 @@ class RunFolder:
             "identity": self._identity,
             "started": self._started,
             "updated": _now(),
+            "seconds": round(self.seconds, 3),
             "command": sys.argv,
             "python": platform.python_version(),
             "platform": platform.platform(),
@@ -105,9 +118,13 @@ def read_json(path: Path) -> Any:
         raise StoreError(f"{path} cannot be read ({error}); restore it or name another folder") from None
 
 
+def _draft_name(name: str, owner: int | str) -> str:
+    return f".{name}.{owner}.tmp"
+
+
 def write_json(path: Path, data: Any) -> None:
     """Write beside the file, then replace it in one step. Raises `StoreError`; the old file then stays as it was."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    draft = path.with_name(_draft_name(path.name, os.getpid()))
     try:
         draft.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         os.replace(draft, path)

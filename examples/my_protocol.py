@@ -33,7 +33,7 @@ async def vote(state: State, runtime: Any) -> dict[str, Any]:
 @protocol(family="text", absent="an absent seat casts no ballot")
 def self_check(seats: Sequence[str]) -> StateGraph:
     """Every seat answers twice; those that agree with themselves vote."""
-    graph = StateGraph(State, context_schema=RunContext)
+    graph = StateGraph(State)
     graph.add_node("vote", vote)
     for seat in seats:
         first, again = slot(seat, 0), slot(seat, 1)

@@ -10,19 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from langgraph.graph import END, StateGraph
+from langgraph.graph import StateGraph
 from pydantic import Field
 
-from collabsim.asking import AskRole
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import quote_all, with_answers
+from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Message, Messages, with_text
-from collabsim.state import State, last_replies, slot
-from collabsim.voting import share
+from collabsim.state import State, last_replies
 
-from .rounds import add_round, join, new_graph, vote
+from .endings import ReadAnswers, end_by_role, end_by_vote
+from .rounds import add_round, new_graph
 
 REVISE = "Others answered:\n\n{answers}\n\nCheck their reasoning and your own, then give your final answer."
 REFINE = "Check your reasoning, then give your final answer."
@@ -38,36 +37,22 @@ class Revise:
     self_refine: bool
     quote_limit: int
 
+    def __post_init__(self) -> None:
+        check_placeholder(self.text, "answers")
+
     def __call__(self, state: State, run: RunContext) -> Messages | None:
         """None when there is nothing to react to."""
         replies = last_replies(state, run)
         own = replies.pop(self.seat, None)
         others = with_answers(replies, run)
         if others:
-            text = self.text.format(answers=quote_all(others.values(), limit=self.quote_limit))
+            text = fill(self.text, answers=quote_all(others.values(), limit=self.quote_limit))
         elif run.alone and self.self_refine:
             text = REFINE
         else:
             return None
         spoken = (Message("assistant", own.text),) if own is not None and own.text.strip() else ()
         return with_text((*run.item.messages, *spoken), text)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Prompt of the judge: the question and the last answers of all present seats."""
-
-    text: str
-    quote_limit: int
-
-    def __call__(self, state: State, run: RunContext) -> Messages | None:
-        """None when a single seat is present or nobody gave an answer."""
-        answers = with_answers(last_replies(state, run), run)
-        if run.alone or not answers:
-            return None
-        return with_text(
-            run.item.messages, self.text.format(answers=quote_all(answers.values(), limit=self.quote_limit))
-        )
 
 
 def calls(present: int, *, rounds: int, final: str, self_refine: bool, **_: Any) -> int:
@@ -103,27 +88,10 @@ def debate(
             following += add_round(graph, [seat], draw=draw, prompt=prompt, after=last)
         last = following
     if final == "vote":
-        graph.add_node("vote", vote)
-        join(graph, last, "vote")
-        graph.add_edge("vote", END)
+        end_by_vote(graph, last)
     else:
-        _add_judge(graph, last, rounds, Verdict(verdict, quote_limit))
+        end_by_role(graph, last, role="judge", prompt=ReadAnswers(verdict, quote_limit), draw=rounds)
     return graph
-
-
-def _add_judge(graph: StateGraph[Any, Any, Any, Any], last: list[str], draw: int, prompt: Verdict) -> None:
-    async def announce(state: State, runtime: Any) -> dict[str, Any]:
-        run = context_of(runtime)
-        judged = state.get("replies", {}).get(slot("judge", draw))
-        if judged is not None:
-            return {"final": share([judged])}
-        return {"final": share(list(last_replies(state, run).values()))} if run.alone else {"final": ()}
-
-    graph.add_node("judge", AskRole("judge", "judge", prompt, draw=draw))
-    graph.add_node("announce", announce)
-    join(graph, last, "judge")
-    graph.add_edge("judge", "announce")
-    graph.add_edge("announce", END)
 
 
 graph = playground_graph(debate)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph.graph import END, StateGraph
+from langgraph.graph import StateGraph
 
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 
-from .rounds import add_round, join, new_graph, vote
+from .endings import end_by_vote
+from .rounds import add_round, new_graph
 
 
 @protocol(
@@ -21,10 +22,7 @@ from .rounds import add_round, join, new_graph, vote
 def majority_vote(seats: Sequence[str]) -> StateGraph[Any, Any, Any, Any]:
     """Every seat answers once and the most frequent answer wins; ties share the outcome."""
     graph = new_graph()
-    ballots = add_round(graph, seats)
-    graph.add_node("vote", vote)
-    join(graph, ballots, "vote")
-    graph.add_edge("vote", END)
+    end_by_vote(graph, add_round(graph, seats))
     return graph
 
 

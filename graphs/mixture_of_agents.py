@@ -8,41 +8,18 @@ arXiv 2406.04692; prompts and code are our own.)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
-from langgraph.graph import END, StateGraph
+from langgraph.graph import StateGraph
 from pydantic import Field
 
-from collabsim.asking import AskRole
-from collabsim.context import RunContext, context_of
-from collabsim.episode import Reply
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import quote_all, with_answers
-from collabsim.request import Messages, with_text
-from collabsim.state import State, last_replies, slot
-from collabsim.voting import share
 
-from .rounds import add_round, join, new_graph
+from .endings import ReadAnswers, end_by_role
+from .rounds import add_round, new_graph
 
 AGGREGATE = "Several answers were proposed:\n\n{answers}\n\nSome may be wrong. Weigh them and give the best answer."
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """The question with everybody's last proposal."""
-
-    text: str
-    quote_limit: int
-
-    def __call__(self, state: State, run: RunContext) -> Messages | None:
-        """None when a single seat is present or no proposal has an answer."""
-        proposals = with_answers(last_replies(state, run), run)
-        if run.alone or not proposals:
-            return None
-        quoted = quote_all(proposals.values(), limit=self.quote_limit)
-        return with_text(run.item.messages, self.text.format(answers=quoted))
 
 
 def calls(present: int, *, layers: int, **_: Any) -> int:
@@ -65,23 +42,12 @@ def mixture_of_agents(
 ) -> StateGraph[Any, Any, Any, Any]:
     """Seats propose in `layers` layers; an aggregator merges the last proposals into the final output."""
 
-    async def finish(state: State, runtime: Any) -> dict[str, Any]:
-        run = context_of(runtime)
-        merged: Reply | None = state.get("replies", {}).get(slot("aggregator", layers))
-        if merged is not None:
-            return {"final": share([merged])}
-        return {"final": share(list(last_replies(state, run).values()))} if run.alone else {"final": ()}
-
     graph = new_graph()
+    prompt = ReadAnswers(aggregate, quote_limit)
     last = add_round(graph, seats)
     for layer in range(1, layers):
-        last = add_round(graph, seats, draw=layer, prompt=Aggregate(aggregate, quote_limit), after=last)
-    merge = Aggregate(aggregate, quote_limit)
-    graph.add_node("aggregate", AskRole("aggregate", "aggregator", merge, draw=layers))
-    graph.add_node("finish", finish)
-    join(graph, last, "aggregate")
-    graph.add_edge("aggregate", "finish")
-    graph.add_edge("finish", END)
+        last = add_round(graph, seats, draw=layer, prompt=prompt, after=last)
+    end_by_role(graph, last, role="aggregator", prompt=prompt, draw=layers)
     return graph
 
 

@@ -19,6 +19,7 @@ from collabsim.asking import AskRole
 from collabsim.context import RunContext, context_of
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
+from collabsim.quoting import check_placeholder, fill
 from collabsim.request import Messages, with_text
 from collabsim.state import State, last_replies, slot
 from collabsim.system import System
@@ -62,12 +63,15 @@ class Route:
 
     text: str
 
+    def __post_init__(self) -> None:
+        check_placeholder(self.text, "models")
+
     def __call__(self, state: State, run: RunContext) -> Messages | None:  # noqa: ARG002 (a Prompt)
         """None when there is nothing to choose."""
         if len(run.order) < 2:
             return None
         models = "\n".join(f"{k}. {describe(run, seat)}" for k, seat in enumerate(run.order, start=1))
-        return with_text(run.item.messages, self.text.format(models=models))
+        return with_text(run.item.messages, fill(self.text, models=models))
 
 
 @dataclass(frozen=True, slots=True)

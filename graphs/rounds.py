@@ -1,4 +1,4 @@
-"""Rounds of asking: the fan-out and the closing vote that several protocols are made of."""
+"""Rounds of asking: the fan-out and the join that several protocols are made of."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 from langgraph.graph import START, StateGraph
 
 from collabsim.asking import Ask, Prompt, opening
-from collabsim.context import context_of
-from collabsim.state import State, last_replies, slot
-from collabsim.voting import plurality, share
+from collabsim.state import State, slot
 
 
 def new_graph() -> StateGraph[Any, Any, Any, Any]:
@@ -46,12 +44,3 @@ def join(graph: StateGraph[Any, Any, Any, Any], sources: Sequence[str], target: 
         graph.add_edge(sources[0], target)
     else:
         graph.add_edge(list(sources), target)
-
-
-async def vote(state: State, runtime: Any) -> dict[str, Any]:
-    """The final output is the most frequent of the last answers; a single present seat's reply stands as it is."""
-    run = context_of(runtime)
-    replies = list(last_replies(state, run).values())
-    if run.alone:
-        return {"final": share(replies)}
-    return {"final": plurality(replies, run.answers)}

@@ -19,6 +19,20 @@ ITEM = make_item("What is 2 + 3?", "5")
 CHOICE = make_item("Which is a colour?", "A", choices={"A": "red", "B": "dog", "C": "cat", "D": "car"})
 
 
+def one_node(node):
+    """A protocol whose graph is this node alone."""
+
+    @protocol
+    def single(seats):
+        graph = StateGraph(State)
+        graph.add_node("node", node)
+        graph.add_edge(START, "node")
+        graph.add_edge("node", END)
+        return graph
+
+    return single
+
+
 def vote_of(**answers):
     """A majority vote among models that always say these answers."""
     return System("majority_vote", Pool({name: Scripted(name, f"Answer: {said}") for name, said in answers.items()}))
@@ -74,30 +88,15 @@ async def test_a_failed_call_is_never_an_absence():
 
 
 async def test_a_bug_in_a_node_fails_the_run_and_not_the_process():
-    @protocol
-    def broken(seats):
-        graph = StateGraph(State)
-        graph.add_node("burst", burst)
-        graph.add_edge(START, "burst")
-        graph.add_edge("burst", END)
-        return graph
-
     async def burst(state):
         raise KeyError("missing")
 
-    episode = await System(broken, {"a": Scripted("a", "5")}).arun(ITEM)
+    episode = await System(one_node(burst), {"a": Scripted("a", "5")}).arun(ITEM)
     assert episode.error.kind == "KeyError"
 
 
 async def test_a_node_that_asks_a_stranger_ends_the_sweep_and_not_just_the_run():
-    @protocol
-    def strange(seats):
-        graph = StateGraph(State)
-        graph.add_node("x", Ask("x", "stranger"))
-        graph.add_edge(START, "x")
-        graph.add_edge("x", END)
-        return graph
-
+    strange = one_node(Ask("x", "stranger"))
     with pytest.raises(ProtocolError, match=r"neither a seat .* nor a helper"):
         await System(strange, {"a": Scripted("a", "5")}).arun(ITEM)
 
@@ -107,14 +106,7 @@ async def test_a_final_output_that_is_not_weighted_texts_is_refused(final):
     async def write(state):
         return {"final": final}
 
-    @protocol
-    def odd(seats):
-        graph = StateGraph(State)
-        graph.add_node("write", write)
-        graph.add_edge(START, "write")
-        graph.add_edge("write", END)
-        return graph
-
+    odd = one_node(write)
     with pytest.raises(ProtocolError, match="weights that sum to 1"):
         await System(odd, {"a": Scripted("a", "5")}).arun(ITEM)
 
@@ -274,14 +266,7 @@ async def test_nodes_see_the_item_without_its_gold_and_cannot_change_the_run():
         seen.append(context_of(runtime))
         return {"final": (("5", 1.0),)}
 
-    @protocol
-    def looking(seats):
-        graph = StateGraph(State)
-        graph.add_node("look", look)
-        graph.add_edge(START, "look")
-        graph.add_edge("look", END)
-        return graph
-
+    looking = one_node(look)
     await System(looking, {"a": Scripted("a", "5")}).arun(ITEM)
     (run,) = seen
     assert run.item == ITEM.view
@@ -298,20 +283,13 @@ async def test_asking_an_absent_seat_gives_absent_and_makes_no_call():
         said.extend([await ask(runtime, "a", "2 + 3?"), await ask(runtime, "b", "2 + 3?")])
         return {"final": (("5", 1.0),)}
 
-    @protocol
-    def asking(seats):
-        graph = StateGraph(State)
-        graph.add_node("both", both)
-        graph.add_edge(START, "both")
-        graph.add_edge("both", END)
-        return graph
-
+    asking = one_node(both)
     system = System(asking, {"a": Scripted("a", "Answer: 5"), "b": Scripted("b", "Answer: 5")})
     episode = await system.arun(ITEM, ["a"])
     assert said[0].text == "Answer: 5"
     assert said[1] is ABSENT
     assert not ABSENT
-    assert [call.node for call in episode.calls] == ["both"]
+    assert [call.node for call in episode.calls] == ["node"]
 
 
 async def test_sampling_can_be_overridden_for_one_call_and_unknown_settings_are_refused():
@@ -322,18 +300,11 @@ async def test_sampling_can_be_overridden_for_one_call_and_unknown_settings_are_
     async def wrong(state, runtime):
         await ask(runtime, "a", "2 + 3?", temprature=0.0)
 
-    def with_node(node):
-        graph = StateGraph(State)
-        graph.add_node("n", node)
-        graph.add_edge(START, "n")
-        graph.add_edge("n", END)
-        return graph
-
     model = Scripted("a", "Answer: 5")
-    await System(lambda seats: with_node(once), {"a": Seat("a", model, sampling=Sampling(max_tokens=9))}).arun(ITEM)
+    await System(one_node(once), {"a": Seat("a", model, sampling=Sampling(max_tokens=9))}).arun(ITEM)
     assert (model.asked[0].sampling.temperature, model.asked[0].sampling.max_tokens) == (0.0, 9)
     with pytest.raises(ConfigError, match="temprature"):
-        await System(lambda seats: with_node(wrong), {"a": model}).arun(ITEM)
+        await System(one_node(wrong), {"a": model}).arun(ITEM)
 
 
 async def test_a_recorder_sees_every_request_and_reply_of_a_run():

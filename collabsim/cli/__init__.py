@@ -11,6 +11,13 @@ import sys
 
 def main() -> None:
     """Entry point of the `collabsim` script."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # also while modules are still being imported
+        sys.exit(130)
+
+
+def _run() -> None:
     from collabsim.cli.app import app
     from collabsim.errors import CollabsimError
 
@@ -19,7 +26,5 @@ def main() -> None:
     try:
         app()
     except CollabsimError as error:
-        print(f"collabsim: {error}", file=sys.stderr)  # noqa: T201
+        print(f"collabsim: {' '.join(str(error).splitlines())}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)

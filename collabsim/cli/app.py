@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json as json_text
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+from collabsim.errors import ConfigError, PrerequisiteError
 
 COMMANDS = "collabsim.commands"
 """Entry-point group of commands that other packages add: name -> a Typer app or a function."""
@@ -22,7 +28,14 @@ class InstalledCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command, which then runs in place of this one."""
-        return as_command(self._point.name, self._point.load()).make_context(info_name, args, parent, **extra)
+        try:
+            value = self._point.load()
+        except (ImportError, AttributeError) as error:
+            raise PrerequisiteError(
+                f"the command {self._point.name!r} cannot be loaded from {self._point.value!r}: {error}; "
+                "install what it needs, or reinstall its package"
+            ) from error
+        return as_command(self._point.name, value).make_context(info_name, args, parent, **extra)
 
 
 def as_command(name: str, value: Any) -> Any:
@@ -33,8 +46,30 @@ def as_command(name: str, value: Any) -> Any:
     return typer.main.get_command(value)
 
 
+@contextmanager
+def _usage_in_one_line() -> Iterator[None]:
+    """Typer's complaints about flags and arguments, as an error like all others."""
+    try:
+        yield
+    except TyperException as error:
+        command = getattr(getattr(error, "ctx", None), "command_path", "collabsim")
+        raise ConfigError(f"{error.format_message().rstrip('.')} (see `{command} --help`)") from None
+
+
 class ExtensibleGroup(TyperGroup):
     """Commands of collabsim, and those of installed packages."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Read what stands before the command's name. Raises `ConfigError` for what cannot be meant."""
+        if not args:  # Typer shows the help
+            return super().make_context(info_name, args, parent, **extra)
+        with _usage_in_one_line():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the command's flags and run it. Raises `ConfigError` for what cannot be meant."""
+        with _usage_in_one_line():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """All names, without loading anything."""
@@ -79,13 +114,19 @@ def sweep(
     from collabsim.cli import sweep as command
 
     flags = {"sweep.method": method, "task.limit": limit, "out": out, "store": store}
-    overrides = [*(set_ or []), *(f"{key}={value}" for key, value in flags.items() if value is not None)]
+    given = (f"{key}={_as_yaml(value)}" for key, value in flags.items() if value is not None)
+    overrides = [*(set_ or []), *given]
     if dry_run:
         command.dry_run(config, overrides, as_json=json)
     elif show_prompts:
         command.show_prompts(config, overrides)
     else:
         command.run(config, overrides, as_json=json)
+
+
+def _as_yaml(value: str | int) -> str:
+    """A flag's value so that YAML reads the same: `--out 2024` is a folder and no number."""
+    return json_text.dumps(value, ensure_ascii=False)
 
 
 @app.command()

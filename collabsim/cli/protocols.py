@@ -21,7 +21,7 @@ def run(name: str | None, seats: int, *, as_json: bool) -> None:
         return
     facts = [_facts(as_protocol(known)) for known in registered()]
     if as_json:
-        sys.stdout.write(json.dumps(facts, indent=1) + "\n")
+        sys.stdout.write(json.dumps(facts, indent=1, default=str) + "\n")
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("protocol", "family", "players", "roles", "needs", "what it does"):

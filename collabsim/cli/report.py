@@ -29,9 +29,7 @@ def run(folder: Path, *, svg: Path | None = None, as_json: bool) -> None:
     """
     if svg is not None and as_json:
         raise ConfigError("--json and --svg are two ways to show one result; give one of them")
-    values = read_json(folder / VALUES_FILE)
-    if values is None:
-        raise ConfigError(_what_is_missing(folder))
+    values = _read_values(folder)
     if svg is not None:
         _replace(svg, picture(values))
         Console().print(f"Drawn in [bold]{svg}[/bold]", highlight=False)
@@ -69,9 +67,16 @@ def _replace(path: Path, text: str) -> None:
             draft.unlink()
 
 
-def _what_is_missing(folder: Path) -> str:
+def _read_values(folder: Path) -> dict[str, Any]:
+    """The values of the finished run in `folder`."""
+    advice = "give the folder that a sweep named at its end"
     if not folder.is_dir():
-        return f"there is no run folder {folder}; give the folder that a sweep named at its end"
+        raise ConfigError(f"there is no run folder {folder}; {advice}")
     if read_json(folder / RUN_FILE) is None:
-        return f"{folder} is not a run folder (no {RUN_FILE}); give the folder that a sweep named at its end"
-    return f"the run in {folder} has no values yet; run its sweep again to finish it"
+        raise ConfigError(f"{folder} is not a run folder (no {RUN_FILE}); {advice}")
+    values = read_json(folder / VALUES_FILE)
+    if values is None:
+        raise ConfigError(f"the run in {folder} has no values yet; run its sweep again to finish it")
+    if not isinstance(values, dict) or not {"players", "definitions", "cost"} <= values.keys():
+        raise ConfigError(f"{folder / VALUES_FILE} was not written by a sweep; {advice}")
+    return values

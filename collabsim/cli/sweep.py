@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from collabsim.config.resolve import make_system, make_task
 from collabsim.config.schema import Config
 from collabsim.context import Recorder
 from collabsim.episode import Call, Reply
+from collabsim.errors import ConfigError
 from collabsim.loop import run_sync
 from collabsim.report.progress import RichProgress
 from collabsim.report.terminal import show_values
@@ -36,12 +38,20 @@ class Prepared:
     out: Path
 
 
-def prepare(path: Path, overrides: Sequence[str], store: GenerationStore) -> Prepared:
-    """Read a config and build what it describes; nothing is generated."""
+def prepare(path: Path, overrides: Sequence[str]) -> Prepared:
+    """Read a config and build what it describes, with a store in memory; nothing is generated or written."""
     config = read_config(path, overrides)
     task = make_task(config, path.parent)
-    out = Path(config.out) if config.out else default_out(path, config)
-    return Prepared(config, make_system(config, store), task, out)
+    out = _user_path("out", config.out) if config.out else default_out(path, config)
+    return Prepared(config, make_system(config, GenerationStore(None)), task, out)
+
+
+def _user_path(key: str, text: str) -> Path:
+    """A path of the config, with `~` for the user's home folder."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ConfigError(f"{key}: {text!r} begins with a home folder that cannot be found; name it in full") from None
 
 
 def _planned(prepared: Prepared, *, keep: bool, progress: RichProgress | None = None) -> Sweep:
@@ -64,14 +74,22 @@ def _planned(prepared: Prepared, *, keep: bool, progress: RichProgress | None = 
 def run(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
     """Sweep, with progress on standard error and the result on standard output."""
     console = Console(stderr=True)
-    store_path = read_config(path, overrides).store
-    with GenerationStore(Path(store_path) if store_path else default_path()) as store:
-        prepared = prepare(path, overrides, store)
+    prepared = prepare(path, overrides)
+    progress = RichProgress(console)
+    sweep = _planned(prepared, keep=True, progress=progress)
+    named = prepared.config.store
+    # The store's file is made when nothing of the config can be wrong any more.
+    with GenerationStore(_user_path("store", named) if named else default_path()) as store:
         try:
-            with RichProgress(console) as progress:
-                result = run_sync(_planned(prepared, keep=True, progress=progress).arun())
+            with progress:
+                result = run_sync(replace(sweep, system=replace(sweep.system, store=store)).arun())
         except KeyboardInterrupt:
-            console.print(f"\nStopped; everything so far is in {prepared.out}. To go on: {_same_command()}")
+            console.print(
+                f"\nStopped; everything so far is in {prepared.out}. To go on: {_same_command()}",
+                markup=False,
+                highlight=False,
+                soft_wrap=True,
+            )
             raise
     if as_json:
         sys.stdout.write(json.dumps(result.values, indent=1, ensure_ascii=False) + "\n")
@@ -81,12 +99,12 @@ def run(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
 
 
 def _same_command() -> str:
-    return "collabsim " + " ".join(sys.argv[1:])
+    return shlex.join(["collabsim", *sys.argv[1:]])
 
 
 def dry_run(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
     """Print the exact number of evaluations and bounds of calls, generations and tokens."""
-    prepared = prepare(path, overrides, GenerationStore(None))
+    prepared = prepare(path, overrides)
     counts = forecast(_planned(prepared, keep=False))
     if as_json:
         sys.stdout.write(json.dumps(counts) + "\n")
@@ -115,7 +133,7 @@ def show_prompts(path: Path, overrides: Sequence[str]) -> None:
     """Run one item with simulated models in every seat, and print what each node would send to the real ones."""
     from collabsim.models.simulated import SimulatedModel
 
-    prepared = prepare(path, overrides, GenerationStore(None))
+    prepared = prepare(path, overrides)
     system, item = prepared.system, prepared.task.items[0]
     for seat in system.pool:
         system = system.replace(seat, SimulatedModel(name=seat))

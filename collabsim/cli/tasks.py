@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from collabsim.errors import ConfigError
+from collabsim.pool import nearest
 from collabsim.tasks import Task, list_tasks, load_task
 
 SHOWN_ITEMS = 20
@@ -35,8 +37,22 @@ def _settings(overrides: Sequence[str]) -> dict[str, Any]:
         key, separator, value = override.partition("=")
         if not separator:
             raise ConfigError(f"--set {override!r}: expected key=value, for example options={{min_terms: 2}}")
-        settings[key.removeprefix("task.")] = yaml.safe_load(value)
+        settings[_setting(key.removeprefix("task."))] = _value(override, value)
     return settings
+
+
+def _setting(key: str) -> str:
+    known = [name for name in inspect.signature(load_task).parameters if name not in ("source", "base")]
+    if key not in known:
+        raise ConfigError(f"--set: a task has no key {key!r}{nearest(key, known)}; it has {', '.join(known)}")
+    return key
+
+
+def _value(override: str, text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--set {override!r}: not valid YAML: {getattr(error, 'problem', error)}; mend it") from None
 
 
 def _show_all(*, as_json: bool) -> None:

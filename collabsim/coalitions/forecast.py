@@ -26,15 +26,16 @@ def forecast(sweep: Sweep) -> dict[str, int]:
     calls = later = 0
     for _, mask in plan:
         if mask not in sizes:
-            present = sweep.players.present(mask)
+            present = sweep.players.present(mask) if system.replacement is None else system.everyone
             bound = per_run(present)
             sizes[mask] = bound, max(bound - sum(openings.get(seat, 0) for seat in present), 0)
         calls += sizes[mask][0]
         later += sizes[mask][1]
     own = len(system.pool) * len(sweep.task.items)
+    replaced = 0 if system.replacement is None else own  # the replacement's own opening answer in every seat
     fitting = len(system.pool) * len(sweep.task.dev)
     seats = [*system.pool.values(), *system.helpers.values()]
-    generations = own + later + fitting
+    generations = min(own + replaced + later + fitting, calls + own + fitting)
     return {
         "items": len(sweep.task.items),
         "players": len(sweep.players),
@@ -42,7 +43,7 @@ def forecast(sweep: Sweep) -> dict[str, int]:
         "own_answer_runs": own,
         "dev_runs": fitting,
         "calls_at_most": calls + own + fitting,
-        "generations_at_most": min(generations, calls + own + fitting),
+        "generations_at_most": generations,
         "completion_tokens_at_most": generations * max(seat.sampling.max_tokens for seat in seats),
     }
 

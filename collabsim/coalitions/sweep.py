@@ -22,7 +22,7 @@ from collabsim.coalitions.table import GameTable
 from collabsim.coalitions.valuation import valuate
 from collabsim.episode import Episode, RunError
 from collabsim.errors import MissingOutcomesError
-from collabsim.fitting import Fitted, afit, fit_inputs
+from collabsim.fitting import Fitted, afit, check_dev_items, fit_inputs
 from collabsim.loop import run_sync
 from collabsim.run_folder import FITTED_FILE, OUTCOMES_FILE, VALUES_FILE, RunFolder, read_json, write_json
 from collabsim.system import System
@@ -77,6 +77,8 @@ class Sweep:
     async def arun(self) -> SweepResult:
         """Make all missing runs and sum up. Raises `MissingOutcomesError` when runs failed and `on_missing` is refuse."""
         started = perf_counter()
+        if self.folder:
+            self.folder.open()
         self.system.study([*self.task.items, *self.task.dev])
         system = replace(self.system, fitted=await self._fitted())
         log = OutcomeLog(self.folder.file(OUTCOMES_FILE) if self.folder else None, system.store)
@@ -110,7 +112,8 @@ class Sweep:
     def _sum_up(self, state: _State, seconds: float) -> SweepResult:
         kept = state.complete_items()
         if self.folder:
-            self.folder.note({"failed_runs": len(state.failures), "seconds": round(seconds, 3)})
+            self.folder.seconds = seconds = seconds + self.folder.seconds
+            self.folder.note({"failed_runs": len(state.failures)})
         if state.failures and (self.on_missing == "refuse" or not kept):
             raise MissingOutcomesError(state.missing_message())
         values = valuate(
@@ -149,11 +152,11 @@ class _State:
         return self.table if kind == "coalition" else self.alone
 
     async def evaluate(self) -> None:
-        evaluations = list(self.sweep.evaluations())
-        pending = [entry for entry in evaluations if not self._table(entry.kind).has(entry.item, entry.mask)]
-        self.sweep.progress.start(len(evaluations), len(evaluations) - len(pending))
-        queue = iter(pending)
-        workers = min(self.sweep.concurrency, len(pending))
+        total = len(self.sweep.plan) + len(self.seats) * len(self.sweep.task.items)
+        missing = sum(1 for _ in self._missing())
+        self.sweep.progress.start(total, total - missing)
+        queue = self._missing()
+        workers = min(self.sweep.concurrency, missing)
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(workers):
@@ -163,6 +166,12 @@ class _State:
         finally:
             self.log.flush()
         self.cost = self.log.cost() or self.cost
+
+    def _missing(self) -> Iterator[Evaluation]:
+        """What has no outcome yet; never held as a list, for a large exact sweep has millions of runs."""
+        for entry in self.sweep.evaluations():
+            if not self._table(entry.kind).has(entry.item, entry.mask):
+                yield entry
 
     async def _work(self, queue: Iterator[Evaluation]) -> None:
         for evaluation in queue:
@@ -224,7 +233,8 @@ def plan_sweep(
     on_missing: OnMissing = "refuse",
     progress: Progress | None = None,
 ) -> Sweep:
-    """A sweep, planned and with its folder opened, but not run. Arguments as for `sweep`."""
+    """A sweep, planned and checked against its folder, but not run; nothing is written. Arguments as for `sweep`."""
+    check_dev_items(system, task.dev)
     group = Players.of(system.pool, players)
     plan = make_plan(method, len(group), [item.id for item in task.items], seed=seed, budget=budget)
     fields = identity or {"method": method, "seed": seed, "players": players, "budget": budget}

@@ -25,7 +25,9 @@ from collabsim.system import System
 if TYPE_CHECKING:
     from collabsim.tasks import Task
 
-INTERVALS = "95% for the population of items (items are the sampling unit; conservative where rare: under 15 items tell)"
+INTERVALS = (
+    "95% for the population of items (items are the sampling unit; conservative where rare: under 15 items tell)"
+)
 
 
 def valuate(

@@ -5,7 +5,7 @@ In: a path and overrides. Out: a `Config`. Precedence: file < `--set` < flag (a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,13 +49,23 @@ def default_out(path: Path, config: Config) -> Path:
     return Path("runs") / f"{path.stem}-{config_identity(config)[:8]}"
 
 
+MERGE = "tag:yaml.org,2002:merge"
+"""The key `<<`, which takes over what it does not find beside it."""
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML in which a key written twice is an error: the second would silently win."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == MERGE:
+                continue
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"expected a name as key, got {key!r}", key_node.start_mark
+                )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key!r} is written twice", key_node.start_mark
@@ -64,9 +74,13 @@ class _UniqueKeyLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def _load(text: str) -> Any:
+    return yaml.load(text, _UniqueKeyLoader)
+
+
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
+        data = _load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"no config file {str(path)!r}; give the path of a YAML file") from None
     except IsADirectoryError:
@@ -74,28 +88,48 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+        raise ConfigError(f"{path}: not valid YAML: {_yaml_problem(error)}; mend it there") from None
     if not isinstance(data, dict):
-        raise ConfigError(f"{path}: expected a mapping with pool, protocol and task, got {type(data).__name__}")
+        came = "an empty file" if data is None else type(data).__name__
+        raise ConfigError(f"{path}: expected a mapping with pool, protocol and task, got {came}")
     return data
+
+
+def _yaml_problem(error: yaml.YAMLError) -> str:
+    """What is wrong and where, without the parser's drawing of the place."""
+    mark = getattr(error, "problem_mark", None)
+    place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+    return " ".join(str(getattr(error, "problem", None) or error).split()) + place
 
 
 def _apply(data: dict[str, Any], override: str) -> None:
     key, separator, text = override.partition("=")
     if not separator or not key.strip():
         raise ConfigError(f"--set {override!r}: expected a.b=value, for example sweep.method=exact")
-    *parents, last = key.strip().split(".")
-    place = data
-    for parent in parents:
-        if place.get(parent) is None:
-            place[parent] = {}
-        place = place[parent]
+    place, rest = data, key.strip().split(".")
+    while (step := _next_key(place, rest)) != (last := ".".join(rest)):
+        if place.get(step) is None:
+            place[step] = {}
+        place, rest = place[step], rest[step.count(".") + 1 :]
         if not isinstance(place, dict):
-            raise ConfigError(f"--set {override!r}: {parent!r} is not a section")
+            raise ConfigError(f"--set {override!r}: {step!r} is not a section")
+    place[last] = _override_value(override, text)
+
+
+def _next_key(place: Mapping[str, Any], rest: Sequence[str]) -> str:
+    """The longest key of `place` that the rest of a dotted key begins with (seats may be called `gpt-4.1`), or a new one."""
+    known = (".".join(rest[:length]) for length in range(len(rest), 0, -1))
+    return next((key for key in known if key in place), rest[0])
+
+
+def _override_value(override: str, text: str) -> Any:
+    """The value after `=`, as YAML; what is no YAML is text."""
     try:
-        place[last] = yaml.safe_load(text)
+        return _load(text)
+    except yaml.constructor.ConstructorError as error:
+        raise ConfigError(f"--set {override!r}: {error.problem}; give it once, or in quotes") from None
     except yaml.YAMLError:
-        place[last] = text
+        return text
 
 
 def _explain(problem: Any) -> str:
@@ -105,10 +139,12 @@ def _explain(problem: Any) -> str:
         known = _keys_at(location[:-1])
         return f"unknown key {where!r}{nearest(location[-1], known)}; known here: {', '.join(sorted(known))}"
     if problem["type"] == "missing":
-        return f"the key {where!r} is missing"
+        return f"the key {where!r} is missing; add it"
     came = problem.get("input")
+    if location[-1:] == ["[key]"]:
+        return f"{'.'.join(location[:-2])}: expected names in text as keys, got {came!r}; put it in quotes"
     shown = f", got {came!r}" if isinstance(came, str | int | float | bool | None) else ""
-    return f"{where or 'config'}: {problem['msg']}{shown}"
+    return f"{where or 'config'}: {problem['msg'].removeprefix('Value error, ')}{shown}"
 
 
 def _keys_at(location: Sequence[str]) -> list[str]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from collabsim.config.schema import Config, SeatConfig
 from collabsim.context import Limits
-from collabsim.errors import ConfigError
 from collabsim.models.resolve import resolve_model
 from collabsim.pool import Pool, Seat
 from collabsim.store import GenerationStore
@@ -32,17 +31,14 @@ def make_pool(seats: Mapping[str, SeatConfig]) -> Pool:
 def _make_seat(name: str, config: SeatConfig, models: dict[str, BaseChatModel]) -> Seat:
     spec = config.model_dump_json(include={"model", "engine", "base_url", "revision", "options"})
     if spec not in models:
-        try:
-            models[spec] = resolve_model(
-                config.model,
-                name=name,
-                base_url=config.base_url,
-                revision=config.revision,
-                options=config.options,
-                engine=config.engine,
-            )
-        except ConfigError as error:
-            raise ConfigError(f"pool.{name}: {error}") from error
+        models[spec] = resolve_model(
+            config.model,
+            name=name,
+            base_url=config.base_url,
+            revision=config.revision,
+            options=config.options,
+            engine=config.engine,
+        )
     return Seat(
         name,
         models[spec],

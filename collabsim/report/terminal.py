@@ -15,7 +15,7 @@ COLUMNS = (
     ("individual", "individual"),
     ("shapley", "Shapley"),
     ("leave_one_out", "leave-one-out"),
-    ("leave_one_out_split", "its rest split"),
+    ("leave_one_out_split", "rest split"),
 )
 
 
@@ -34,7 +34,7 @@ def show_values(values: Mapping[str, Any], console: Console) -> None:
 
 
 def _players(values: Mapping[str, Any]) -> Table:
-    table = Table(header_style="bold", box=None, pad_edge=False)
+    table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
     table.add_column("player", no_wrap=True)
     shown = [(key, title) for key, title in COLUMNS if values.get(key)]
     for _, title in shown:
@@ -56,11 +56,11 @@ def _estimate(estimate: Mapping[str, Any] | None) -> str:
 
 
 def _print_game(values: Mapping[str, Any], console: Console) -> None:
-    v = values["v"]
+    v, gap = values["v"], values["efficiency_gap"]
     full = max(v, key=lambda coalition: coalition.count("+") if coalition else -1)
     console.print(
         f"v(all) = {v[full]:.3f}   v(empty) = {v.get('', 0.0):.3f}   "
-        f"sum of values - (v(all) - v(empty)) = {values['efficiency_gap']:+.3g}   "
+        f"sum of values - (v(all) - v(empty)) = {gap if abs(gap) > 1e-9 else 0:.3g}   "
         f"unparsed finals {values['rates']['unparsed']['system']:.0%}   chance {values['rates']['chance']:.2f}",
         highlight=False,
     )

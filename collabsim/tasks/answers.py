@@ -26,7 +26,23 @@ class ItemAnswers:
 
     def group(self, answers: Sequence[Answer]) -> list[list[int]]:
         """Indices of `answers` in classes of equivalent ones (transitively closed), classes by first member."""
-        return [list(members) for members in _grouped(self.__item, tuple(answers))]
+        known = tuple(answers)
+        key = (id(self.__item), *map(id, known))
+        held = _GROUPS.get(key)
+        if held is None:
+            if len(_GROUPS) >= MOST_GROUPS:
+                _GROUPS.clear()
+            held = _GROUPS[key] = (self.__item, known, _classes(self.__item, known))
+        return [list(members) for members in held[2]]
+
+
+MOST_GROUPS = 1 << 16
+"""Groupings that are remembered."""
+
+_Classes = tuple[tuple[int, ...], ...]
+_GROUPS: dict[tuple[int, ...], tuple[Item, tuple[Answer, ...], _Classes]] = {}
+# By object, since extraction hands out one object a text, and hashing fractions costs more than the lookup. An entry holds
+# the objects whose ids are its key, so that no other object can have them while it lives.
 
 
 @lru_cache(maxsize=1 << 14)
@@ -40,8 +56,7 @@ def _extracted(item: Item, text: str, finish: str) -> Answer | None:
     return item.scorer.extract(text, item.view, finish)
 
 
-@lru_cache(maxsize=1 << 16)
-def _grouped(item: Item, answers: tuple[Answer, ...]) -> tuple[tuple[int, ...], ...]:
+def _classes(item: Item, answers: tuple[Answer, ...]) -> _Classes:
     """Connected components of `scorer.same` over the answers, by union-find on their distinct ones."""
     distinct = list(dict.fromkeys(answers))
     root = list(range(len(distinct)))

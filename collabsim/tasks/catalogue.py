@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from collabsim.errors import PrerequisiteError
-from collabsim.tasks.generators import generator_names
+from collabsim.tasks.generators import REFUSED, generator_names
 from collabsim.tasks.moco import SUPPORTED, moco_sets
 
 
@@ -25,7 +25,7 @@ class TaskRow:
     items: str
     """How many items: `endless` for a generator, else empty (not known before loading)."""
     ready: bool
-    """False for a data set whose answers are not scored here."""
+    """False for a data set whose answers are not scored here, and for a generator that is not offered."""
 
 
 def list_tasks() -> list[TaskRow]:
@@ -33,7 +33,7 @@ def list_tasks() -> list[TaskRow]:
     rows = []
     try:
         for name, topic in generator_names().items():
-            rows.append(TaskRow(f"reasoning_gym:{name}", "number or verifier", topic, "endless", True))
+            rows.append(TaskRow(f"reasoning_gym:{name}", "number or verifier", topic, "endless", name not in REFUSED))
     except PrerequisiteError:
         pass
     for name, task_type in moco_sets().items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from collabsim.tasks.choice_reading import Options
-from collabsim.tasks.declarations import Declaration, declarations, rest_of_line
+from collabsim.tasks.declarations import Declaration, declarations, last_matches, rest_of_line
 
 _CHOICE_IS = re.compile(
     r"\b(?:choice|option|pick|selection|one)\s*(?::|\s(?:is|was|would be|should be|must be|seems to be|has to be)"
@@ -40,11 +40,11 @@ _SO = re.compile(
 def choice_declarations(text: str, options: Options) -> list[Declaration]:
     """All declarations of a choice in `text`, by position."""
     found = declarations(text)
-    for match in _CHOICE_IS.finditer(text):
+    for match in last_matches(_CHOICE_IS, text):
         negated = match["negated"] is not None
         found.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0], negated=negated))
     for pattern in (_TAKE, _ANSWER_LETTER):
-        for match in pattern.finditer(text):
+        for match in last_matches(pattern, text):
             found.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0]))
     for token in options.tokens(text):
         right = None if token.negated else _IS_RIGHT.match(text, token.end)
@@ -55,8 +55,8 @@ def choice_declarations(text: str, options: Options) -> list[Declaration]:
 
 def conclusion(text: str, options: Options) -> str | None:
     """The letter of the last "so it is C"; None without one."""
-    for match in reversed(list(_SO.finditer(text))):
-        found = options.direct(text[match.end() :].split("\n", 1)[0])
+    for match in reversed(last_matches(_SO, text)):
+        found = options.direct(rest_of_line(text, match.end())[0])
         if found:
             return found
     return None

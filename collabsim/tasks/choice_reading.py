@@ -11,9 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from collabsim.tasks.declarations import first_sentence
+from collabsim.tasks.declarations import first_sentence, last_matches
 from collabsim.tasks.exact_scorer import canonical_text
 from collabsim.tasks.text import squeezed
+
+MOST_LETTERS = 300
+"""Letters of one text that are read, from the end."""
+
+_NEXT_WORD = re.compile(r"\s+([A-Za-z']+)")
+_NAMED = re.compile(r"\b(?:option|choice|letter|answer)\s*\Z", re.IGNORECASE)
 
 UNCLEAR = "?"
 """Several options where one is asked: no answer."""
@@ -100,7 +106,7 @@ class Options:
         """Letters that stand alone in `phrase`: bracketed, or capital and no word (`A`, `I`) of a sentence."""
         spans = [
             (match, (match["open"] or match["capital"] or match["half"]).upper())
-            for match in self.letters.finditer(phrase)
+            for match in last_matches(self.letters, phrase, MOST_LETTERS)
         ]
         spans = [(match, letter) for match, letter in spans if match["capital"] is None or not _is_word(phrase, match)]
         rejected = [
@@ -238,10 +244,10 @@ class Options:
 
 def _is_word(phrase: str, match: re.Match[str]) -> bool:
     """Whether a bare capital is the article `A` or the pronoun `I` of a sentence."""
-    after = re.match(r"\s+([A-Za-z']+)", phrase[match.end() :])
+    after = _NEXT_WORD.match(phrase, match.end())
     if after is None or match["capital"] not in "AI":
         return False
-    if re.search(r"\b(?:option|choice|letter|answer)\s*\Z", phrase[: match.start()], re.IGNORECASE):
+    if _NAMED.search(phrase[max(0, match.start() - 12) : match.start()]):
         return False
     return match["capital"] == "I" or after[1].casefold() not in _AFTER_ARTICLE_LIKE
 

@@ -8,8 +8,15 @@ everything else. Forms: `\boxed{...}` (balanced braces), `<answer>...</answer>`,
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from typing import Literal
+
+MOST = 50
+"""Declarations of one form that are read, from the end."""
+
+LONGEST_LINE = 2_000
+"""Characters of a declaring line that are read."""
 
 Form = Literal["box", "open box", "tag", "marker", "label", "sentence", "correction"]
 
@@ -29,6 +36,7 @@ class Declaration:
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
 _MARKER = re.compile(r"####[ \t]*(\S.*)")
 
@@ -60,56 +68,59 @@ _BLANK_LEAD = re.compile(
 def declarations(text: str) -> list[Declaration]:
     """All declarations of `text`, by position."""
     found = [*_boxes(text), *_sentences(text)]
-    found += [Declaration("tag", match.start(), match[1].strip(), match[1].strip()) for match in _TAG.finditer(text)]
-    found += [Declaration("marker", match.start(), match[1].strip()) for match in _MARKER.finditer(text)]
+    found += [
+        Declaration("tag", match.start(), match[1].strip(), match[1].strip()) for match in last_matches(_TAG, text)
+    ]
+    found += [Declaration("marker", match.start(), match[1].strip()) for match in last_matches(_MARKER, text)]
     found += [
         Declaration("correction", match.start(), rest_of_line(text, match.end())[0])
-        for match in _CORRECTION.finditer(text)
+        for match in last_matches(_CORRECTION, text)
     ]
     return sorted(found, key=lambda declaration: declaration.start)
 
 
+def last_matches(pattern: re.Pattern[str], text: str, most: int = MOST) -> deque[re.Match[str]]:
+    """The last `most` matches; nobody says more in earnest."""
+    return deque(pattern.finditer(text), maxlen=most)
+
+
 def _boxes(text: str) -> list[Declaration]:
+    matches = last_matches(_BOX, text)
+    closing = _closing_braces(text) if matches else {}
     found = []
-    for match in _BOX.finditer(text):
-        end = _closing_brace(text, match.end())
-        if end is None:
-            found.append(Declaration("open box", match.start(), text[match.end() :]))
-        else:
-            found.append(Declaration("box", match.start(), text[match.end() : end].strip()))
+    for match in matches:
+        end = closing.get(match.end() - 1)
+        form: Form = "open box" if end is None else "box"
+        found.append(Declaration(form, match.start(), "" if end is None else text[match.end() : end].strip()))
     return found
 
 
-def _closing_brace(text: str, start: int) -> int | None:
-    """Index of the brace that closes the one before `start`; escaped braces are text."""
-    depth, position = 1, start
-    while position < len(text):
-        character = text[position]
-        if character == "\\":
-            position += 1
-        elif character == "{":
-            depth += 1
-        elif character == "}":
-            depth -= 1
-            if depth == 0:
-                return position
-        position += 1
-    return None
+def _closing_braces(text: str) -> dict[int, int]:
+    """Index of each opening brace to that of its closing one; escaped braces are text."""
+    closing: dict[int, int] = {}
+    opened: list[int] = []
+    for match in _BRACE.finditer(text):
+        if match[0] == "{":
+            opened.append(match.start())
+        elif match[0] == "}" and opened:
+            closing[opened.pop()] = match.start()
+    return closing
 
 
 def _sentences(text: str) -> list[Declaration]:
     found = []
-    for match in _ANSWER.finditer(text):
-        rest, start = rest_of_line(text, match.end())
-        negated = any(match[name] for name in ("neg1", "neg2", "neg3"))
+    for match in last_matches(_ANSWER, text):
         if match["label"]:
-            found.append(Declaration("label", match.start(), rest, text[start:].strip()))
+            found.append(_label(text, match))
         else:
-            found.append(Declaration("sentence", match.start(), rest, negated=negated))
-    for match in _BARE_LABEL.finditer(text):
-        rest, start = rest_of_line(text, match.end())
-        found.append(Declaration("label", match.start(), rest, text[start:].strip()))
-    return found
+            negated = any(match[name] for name in ("neg1", "neg2", "neg3"))
+            found.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0], negated=negated))
+    return found + [_label(text, match) for match in last_matches(_BARE_LABEL, text)]
+
+
+def _label(text: str, match: re.Match[str]) -> Declaration:
+    rest, start = rest_of_line(text, match.end())
+    return Declaration("label", match.start(), rest, text[start:].strip())
 
 
 def rest_of_line(text: str, start: int) -> tuple[str, int]:
@@ -117,7 +128,7 @@ def rest_of_line(text: str, start: int) -> tuple[str, int]:
     if lead := _BLANK_LEAD.match(text, start):
         start = lead.end()
     end = text.find("\n", start)
-    return text[start : len(text) if end < 0 else end].strip(), start
+    return text[start : min(len(text) if end < 0 else end, start + LONGEST_LINE)].strip(), start
 
 
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bapprox)([.!?]+)(?=\s|$)")

@@ -39,7 +39,8 @@ class ExactScorer(AnswerScorer):
         part = None if finish in NO_ANSWER else readable(text)
         if part is None:
             return None
-        for declaration in reversed(declarations(part)):
+        declared_at = declarations(part)
+        for declaration in reversed(declared_at):
             if declaration.form == "open box":
                 return None
             declared = _declared(declaration)
@@ -47,7 +48,7 @@ class ExactScorer(AnswerScorer):
                 return as_answer(declared)
             if declaration.form in ("box", "tag"):
                 return None
-        return _whole_reply(part.strip()) if finish == "stop" else None
+        return _whole_reply(part.strip()) if finish == "stop" and not declared_at else None
 
     def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
         """An accepted text as an answer; None when nothing is left of it."""

@@ -1,8 +1,8 @@
 """Procedural tasks of reasoning-gym.
 
 In: a generator's name and options. Out: a source that draws records from a seed until a cap. Questions repeat in small
-generators; the caller drops repeats. A few generators depend on Python's hash randomisation; those are drawn in a process of
-their own with a fixed hash seed, so that a seed means the same items everywhere. Left out on purpose: curricula.
+generators; the caller drops repeats. A few generators depend on Python's hash seed; those are drawn in a process of
+their own with a fixed one, so that a seed means the same items everywhere. Left out on purpose: curricula.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ CHUNK = 128
 MOST_CHUNKS = 32
 """Chunks drawn before a generator counts as having no more distinct questions."""
 
-HASH_DEPENDENT = frozenset(
-    {"codeio", "isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
+DRAWN_APART = frozenset(
+    {"isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder"}
 )
 """Generators of reasoning-gym 0.1.25 whose items change with PYTHONHASHSEED (they iterate over sets of strings)."""
 
+REFUSED = {"codeio": "it runs code that a language model wrote, outside a sandbox, and draws other items at every run"}
+"""Generators that are not offered, and why."""
 
 _DECIMAL = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")  # not `0011`, `1/2` or `1e3`: their form may be the point
 
@@ -129,6 +131,10 @@ class GeneratorSource:
         registry = _registry()
         if name not in registry:
             raise ConfigError(f"task.source: reasoning_gym has no generator {name!r}{nearest(name, registry)}")
+        if name in REFUSED:
+            raise ConfigError(
+                f"task.source: reasoning_gym:{name} is not offered: {REFUSED[name]}; take another generator"
+            )
         self.name = f"reasoning_gym:{name}"
         self.generator = name
         self.options = dict(options)
@@ -153,7 +159,7 @@ class GeneratorSource:
     def rows(self, split: str, seed: int) -> Iterator[Mapping[str, Any]]:
         """Entries drawn from (name, split, seed), up to a cap."""
         seeds = [derive_seed("reasoning_gym", self.generator, split, seed, chunk) for chunk in range(MOST_CHUNKS)]
-        return (_drawn_apart if self.generator in HASH_DEPENDENT else draw)(self.generator, self.options, seeds)
+        return (_drawn_apart if self.generator in DRAWN_APART else draw)(self.generator, self.options, seeds)
 
     def record(self, row: Mapping[str, Any]) -> Record:
         """An entry as a record for its verifier. Raises `Unusable` when no right answer is known."""

@@ -34,11 +34,11 @@ def open_hub(
         raise PrerequisiteError("hub: sources need the package datasets; get it with: pip install datasets") from error
     loaded = _load(datasets, name, options, base)
     tables = {str(key): loaded[key] for key in loaded} if isinstance(loaded, Mapping) else {"": loaded}
-    wanted = {key: table for key, table in tables.items() if key in ("", split, *DEV_SPLITS)}
-    if not wanted:
+    if split not in tables and "" not in tables:
         raise ConfigError(
             f"task.split: hub:{name} has no split {split!r}{nearest(split, tables)}; it has {', '.join(tables)}"
         )
+    wanted = {key: table for key, table in tables.items() if key in ("", split, *DEV_SPLITS)}
     known = list(next(iter(wanted.values())).column_names)
     return TableSource(f"hub:{name}", {key: _rows(table) for key, table in wanted.items()}, fields=fields, known=known)
 

@@ -131,10 +131,10 @@ def _last_number(text: str) -> _Read | _Unclear | None:
     """The last number of one line that is not negated and no operand; unclear if it is the last of several."""
     found = _numbers(text)
     for number in reversed(found):
-        before = text[: number.start].rstrip()
-        if before[-1:] in _OPERATOR or _NOT.search(text[: number.start]):
+        before = text[max(0, number.start - 80) : number.start].rstrip()
+        if before[-1:] in _OPERATOR or _NOT.search(text[max(0, number.start - 80) : number.start]):
             continue
-        if before.endswith((",", ";", " and", " or", "&")) and _follows_number(found, number, before):
+        if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, found, number):
             return UNCLEAR
         return _read(text, number)
     return None
@@ -159,8 +159,8 @@ def _last_mention(part: str) -> _Read | None:
     return None
 
 
-def _follows_number(found: list[Found], number: Found, before: str) -> bool:
+def _follows_number(text: str, found: list[Found], number: Found) -> bool:
     """Whether only a separator lies between `number` and the number before it."""
-    earlier = [other for other in found if other.end <= number.start]
-    between = before[earlier[-1].end :].strip(" ,;&") if earlier else "no"
+    earlier = [other.end for other in found if other.end <= number.start]
+    between = text[earlier[-1] : number.start].strip(" ,;&") if earlier else "no"
     return between in ("", "and", "or")

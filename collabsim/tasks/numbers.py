@@ -120,7 +120,7 @@ def number_at(text: str, start: int = 0, *, joined: bool = False) -> Found | Non
 
 def _continues(text: str, match: re.Match[str]) -> bool:
     """Whether the match is the rest of something longer: a word, a version, a difference, a hyphenated name."""
-    before = text[: match.start()][-3:]
+    before = text[max(0, match.start() - 3) : match.start()]
     if match["sign"] and before.rstrip(" ")[-1:].isdigit():
         return True
     return bool(_JOINED_LEFT.search(before + (match["sign"] or "") if match["sign"] else before))

@@ -30,7 +30,11 @@ def question_key(question: str) -> str:
     return squeezed(text).rstrip(" .,:!?")
 
 
-def content_key(record: Record) -> tuple[str, tuple[str, ...]]:
+_Key = tuple[str, tuple[str, ...]]
+_Distinct = dict[_Key, tuple[Record, Item]]
+
+
+def content_key(record: Record) -> _Key:
     """A question with its options in any order: equal for repeats of one item."""
     return question_key(record.question), tuple(sorted(question_key(text) for text in record.choices.values()))
 
@@ -53,25 +57,19 @@ class Selection:
         `taken`: question keys that must not occur again. A question that comes with different golds is left out wholly.
         Raises `ConfigError` for a filter on a field that no row has.
         """
-        found: dict[tuple[str, tuple[str, ...]], tuple[Record, Item]] = {}
-        conflicting: set[tuple[str, tuple[str, ...]]] = set()
+        found: _Distinct = {}
+        conflicting: set[_Key] = set()
         known: dict[str, None] = {}
         for row in rows:
-            read = self._read(row, known)
-            if read is None:
+            record = self._record(row, known)
+            if record is None:
                 continue
-            record, item = read
-            key = content_key(record)
-            if key[0] in taken:
+            if question_key(record.question) in taken:
                 self.notes["dev_overlap"] += 1
-            elif key in found:
-                self.notes["repeated_question"] += 1
-                if item.view.kind != "verifier" and not _same_gold(found[key][1], item):
-                    conflicting.add(key)
-            else:
-                found[key] = record, item
-                if want is not None and len(found) == want:
-                    break
+            elif not self._admit(record, found):
+                conflicting.add(content_key(record))
+            if want is not None and len(found) == want:
+                break
         for name in self.filter:
             if known and name not in known:
                 raise ConfigError(
@@ -80,22 +78,42 @@ class Selection:
         self.notes["conflicting_golds"] += len(conflicting)
         return {item.id: (record, item) for key, (record, item) in found.items() if key not in conflicting}
 
-    def _read(self, row: Mapping[str, Any], known: dict[str, None]) -> tuple[Record, Item] | None:
+    def _admit(self, record: Record, found: _Distinct) -> bool:
+        """Put a record's item into `found`, unless it is a repeat or unusable. False for a repeat with another gold."""
+        key = content_key(record)
+        if key in found and record.kind == "verifier":  # other right answers of one question are no contradiction
+            self.notes["repeated_question"] += 1
+            return True
+        item = self._item(record)
+        if item is None:
+            return True
+        if key in found:
+            self.notes["repeated_question"] += 1
+            return _same_gold(found[key][1], item)
+        self.notes.update(record.repairs)
+        found[key] = record, item
+        return True
+
+    def _record(self, row: Mapping[str, Any], known: dict[str, None]) -> Record | None:
         try:
             record = self.source.record(row)
-            known.update(dict.fromkeys([*_OWN_FIELDS, *record.fields]))
-            item = build_item(record, kind=self.kind, prompt=self.prompt, scorer=self._scorer_for(record))
+        except Unusable as reason:
+            self.notes[str(reason)] += 1
+            return None
+        known.update(dict.fromkeys([*_OWN_FIELDS, *record.fields]))
+        return record
+
+    def _item(self, record: Record) -> Item | None:
+        scorer = self.source.scorer() if record.kind == "verifier" else None
+        try:
+            item = build_item(record, kind=self.kind, prompt=self.prompt, scorer=scorer)
         except Unusable as reason:
             self.notes[str(reason)] += 1
             return None
         if not all(_allowed(item, name, wanted) for name, wanted in self.filter.items()):
             self.notes["filtered_out"] += 1
             return None
-        self.notes.update(record.repairs)
-        return record, item
-
-    def _scorer_for(self, record: Record) -> Any:
-        return self.source.scorer() if record.kind == "verifier" else None
+        return item
 
     def counts(self) -> str:
         """The notes as words for a message: `3 null_gold, 12 filtered_out`."""

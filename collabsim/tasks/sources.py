@@ -7,6 +7,7 @@ becomes a `Record`. Left out on purpose: which rows become items; see `selection
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -136,7 +137,7 @@ def table_of_rows(name: str, rows: Sequence[Mapping[str, Any]], fields: Mapping[
 
 def _open_jsonl(address: Address) -> Source:
     no_options("jsonl", address.options)
-    path = address.base / Path(address.name).expanduser()
+    path = address.base / os.path.expanduser(address.name)  # an unknown `~name` stays, and is then not found
     return table_of_rows(f"jsonl:{address.name}", read_jsonl(path), address.fields)
 
 

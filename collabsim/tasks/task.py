@@ -99,7 +99,9 @@ class Task:
 
 def _identity(items: Sequence[Item]) -> str:
     return digest(
-        sorted([item.id, item.view.kind, item.floor, [list(message) for message in item.view.messages]] for item in items)
+        sorted(
+            [item.id, item.view.kind, item.floor, [list(message) for message in item.view.messages]] for item in items
+        )
     )
 
 

@@ -11,6 +11,12 @@ import re
 import unicodedata
 from functools import lru_cache
 
+LONGEST = 40_000
+"""Characters of a final part that are read, from its end: an answer stands there, and reading must not cost time."""
+
+MOST_NESTED = 8
+"""Levels of nested LaTeX text commands that are unwrapped."""
+
 _TAGS = "think|thinking|thought|reasoning"
 _CLOSED = re.compile(rf"</(?:{_TAGS})\s*>|\[/THINK\]", re.IGNORECASE)
 _OPENED = re.compile(rf"<(?:{_TAGS})\s*>|\[THINK\]", re.IGNORECASE)
@@ -39,7 +45,7 @@ def final_part(text: str) -> str | None:
     A closing tag without an opening one counts too: chat templates often open the section themselves.
     """
     rest = text[max((closed.end() for closed in _CLOSED.finditer(text)), default=0) :]
-    return None if _OPENED.search(rest) else rest
+    return None if _OPENED.search(rest) else rest[-LONGEST:]
 
 
 def without_markup(text: str) -> str:
@@ -80,8 +86,10 @@ def _vulgar(match: re.Match[str]) -> str:
 
 def without_latex_text(text: str) -> str:
     r"""`text` with `\text{...}` and its kin replaced by what they hold, and without dollar delimiters."""
-    while (shorter := _LATEX_TEXT.sub(r" \1 ", text)) != text:
-        text = shorter
+    for _ in range(MOST_NESTED):
+        text, found = _LATEX_TEXT.subn(r" \1 ", text)
+        if not found:
+            break
     return re.sub(r"\\[()\[\]]", " ", text)
 
 

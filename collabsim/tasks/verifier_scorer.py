@@ -58,7 +58,8 @@ class VerifierScorer(AnswerScorer):
         if part is None:
             return None
         part = without_markup(part)
-        for declaration in reversed(declarations(part)):
+        declared_at = declarations(part)
+        for declaration in reversed(declared_at):
             if declaration.form == "open box":
                 return None
             if declared := _declared(declaration):
@@ -66,7 +67,8 @@ class VerifierScorer(AnswerScorer):
             if declaration.form in ("box", "tag"):
                 return None
         reply = part.strip()
-        return Answer(reply, squeezed(reply)) if finish == "stop" and 0 < len(reply) <= LONGEST_LINE else None
+        bare = finish == "stop" and not declared_at and 0 < len(reply) <= LONGEST_LINE
+        return Answer(reply, squeezed(reply)) if bare else None
 
     def judge(self, text: str, item: Item, finish: str) -> Score:
         """The verifier's credit for the extracted answer."""

@@ -5,6 +5,7 @@ from scripted import Scripted, last_words
 
 from collabsim import Pool, System, make_item
 from collabsim.episode import Reply
+from collabsim.errors import ConfigError
 
 ITEM = make_item("What is 2 + 3?", "5")
 
@@ -114,3 +115,14 @@ async def test_prompts_can_be_worded_by_the_user():
     system = debate({"a": "Answer: 5", "b": "Answer: 4"}, rounds=2, revise="Peers: {answers}")
     await system.arun(ITEM)
     assert last_words(asked(system, "a", 1)).startswith("Peers: Answer 1:")
+
+
+async def test_braces_in_a_users_prompt_are_left_alone():
+    system = debate({"a": "Answer: 5", "b": "Answer: 4"}, rounds=2, revise='Reply as {"answer": 1}. Peers: {answers}')
+    assert (await system.arun(ITEM)).error is None
+    assert last_words(asked(system, "a", 1)).startswith('Reply as {"answer": 1}. Peers: Answer 1:')
+
+
+def test_a_users_prompt_without_a_place_for_the_answers_is_refused():
+    with pytest.raises(ConfigError, match=r"must contain {answers}"):
+        _ = debate({"a": "Answer: 5", "b": "Answer: 4"}, rounds=2, revise="Think again.").graph

@@ -1,0 +1,71 @@
+"""How protocols end: by a vote, or by a role that reads the last answers and writes the final output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.graph import END, StateGraph
+
+from collabsim.asking import AskRole
+from collabsim.context import RunContext, context_of
+from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
+from collabsim.request import Messages, with_text
+from collabsim.state import State, last_replies, slot
+from collabsim.voting import plurality, share
+
+from .rounds import join
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswers:
+    """The question with the last answers of all present seats: the prompt of whoever judges or merges them."""
+
+    text: str
+    """Words around `{answers}`."""
+    quote_limit: int
+    """Longest quotation of one answer, in characters."""
+
+    def __post_init__(self) -> None:
+        check_placeholder(self.text, "answers")
+
+    def __call__(self, state: State, run: RunContext) -> Messages | None:
+        """None when a single seat is present or nobody gave an answer."""
+        answers = with_answers(last_replies(state, run), run)
+        if run.alone or not answers:
+            return None
+        quoted = quote_all(answers.values(), limit=self.quote_limit)
+        return with_text(run.item.messages, fill(self.text, answers=quoted))
+
+
+def end_by_vote(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> None:
+    """The most frequent of the last answers is the final output; ties share it."""
+
+    async def vote(state: State, runtime: Any) -> dict[str, Any]:
+        run = context_of(runtime)
+        replies = list(last_replies(state, run).values())
+        return {"final": share(replies) if run.alone else plurality(replies, run.answers)}
+
+    graph.add_node("vote", vote)
+    join(graph, after, "vote")
+    graph.add_edge("vote", END)
+
+
+def end_by_role(
+    graph: StateGraph[Any, Any, Any, Any], after: Sequence[str], *, role: str, prompt: ReadAnswers, draw: int
+) -> None:
+    """The reply of the role's holder is the final output; a single present seat's own reply stands as it is."""
+
+    async def finish(state: State, runtime: Any) -> dict[str, Any]:
+        run = context_of(runtime)
+        written = state.get("replies", {}).get(slot(role, draw))
+        if written is not None:
+            return {"final": share([written])}
+        return {"final": share(list(last_replies(state, run).values())) if run.alone else ()}
+
+    graph.add_node(role, AskRole(role, role, prompt, draw=draw))
+    graph.add_node("finish", finish)
+    join(graph, after, role)
+    graph.add_edge(role, "finish")
+    graph.add_edge("finish", END)

@@ -1,0 +1,161 @@
+"""`protocols`, `tasks`, `doctor`, `report`, and the commands that other packages bring."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+
+import pytest
+from command_line import N_ITEMS, PROTOCOLS
+
+# ---- protocols, tasks, doctor, report --------------------------------------------------------------------------------
+
+
+def test_protocols_lists_all_with_a_sentence_each(collabsim):
+    ran = collabsim("protocols")
+    assert (ran.code, ran.err) == (0, "")
+    assert all(name in ran.out for name in PROTOCOLS)
+
+
+def test_protocols_as_json_has_options_players_and_roles(collabsim):
+    facts = {entry["name"]: entry for entry in json.loads(collabsim("protocols", "--json").out)}
+    assert set(PROTOCOLS) <= facts.keys()
+    assert facts["debate"]["roles"] == ["judge"]
+    options = {option["name"]: option for option in facts["debate"]["options"]}
+    assert options["rounds"]["default"] == 2
+    assert facts["majority_vote"]["players"] == [1, None]
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_one_protocol_is_shown_with_its_options_and_its_graph(collabsim, name):
+    ran = collabsim("protocols", name, "--seats", 2)
+    assert ran.code == 0
+    assert name in ran.out
+    assert "graph TD;" in ran.out  # mermaid
+    assert "| __start__ |" in ran.out  # ASCII
+
+
+def test_one_protocol_as_json_has_its_graph_in_mermaid(collabsim):
+    shown = json.loads(collabsim("protocols", "debate", "--json").out)
+    assert shown["name"] == "debate"
+    assert "graph TD;" in shown["mermaid"]
+
+
+def test_a_protocol_of_one_s_own_is_shown_like_the_others(collabsim, module):
+    module("own", "from collabsim.graphs.majority_vote import majority_vote\nmine = majority_vote\n")
+    assert "graph TD;" in collabsim("protocols", "own:mine").out
+
+
+def test_tasks_lists_the_data_sets_at_hand(collabsim):
+    ran = collabsim("tasks")
+    assert (ran.code, ran.err) == (0, "")
+    assert "reasoning_gym:chain_sum" in ran.out
+    assert "jsonl:PATH" in ran.out
+    assert any(row["source"] == "reasoning_gym:chain_sum" for row in json.loads(collabsim("tasks", "--json").out))
+
+
+def test_one_task_is_shown_as_a_model_sees_it(collabsim):
+    ran = collabsim("tasks", "jsonl:items.jsonl", "--set", "limit=2")
+    assert ran.code == 0
+    assert re.search(r"items +2\n", ran.out)
+    assert re.search(r"What is \d plus \d+\?", ran.out)
+    shown = json.loads(collabsim("tasks", "jsonl:items.jsonl", "--json").out)
+    assert shown["items"] == N_ITEMS
+    assert shown["example"]["messages"][-1]["role"] == "user"
+
+
+def test_a_generator_is_shown_with_the_options_it_is_given(collabsim):
+    ran = collabsim("tasks", "reasoning_gym:chain_sum", "--set", "options={min_terms: 2, max_terms: 2}", "--json")
+    assert ran.code == 0
+    assert len(re.findall(r"\d+", json.loads(ran.out)["example"]["messages"][-1]["content"])) == 2
+
+
+def test_doctor_says_what_is_there_and_ends_well(collabsim):
+    ran = collabsim("doctor")
+    assert ran.code == 0
+    assert all(word in ran.out for word in ("majority_vote", "simulated models", "OPENAI_API_KEY", "generation store"))
+
+
+def test_doctor_finds_a_key_that_is_set_and_does_not_print_it(collabsim, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    out = collabsim("doctor").out
+    assert "key set" in out
+    assert "sk-secret" not in out
+
+
+def test_a_report_prints_the_table_of_the_sweep(collabsim, swept):
+    assert collabsim("report", "run").out == swept.out.partition("Saved in run")[0]
+
+
+def test_a_report_as_json_is_values_json(collabsim, swept, work):
+    assert collabsim("report", "run", "--json").out == (work / "run" / "values.json").read_text()
+
+
+def test_without_a_command_the_help_is_shown(collabsim):
+    ran = collabsim()
+    assert "Usage: collabsim" in ran.out + ran.err
+    assert all(command in ran.out + ran.err for command in ("sweep", "report", "protocols", "tasks", "doctor"))
+
+
+# ---- commands of other packages --------------------------------------------------------------------------------------
+
+GREETING = """
+import sys
+
+def greet(name: str, loud: bool = False) -> None:
+    "Greet somebody."
+    sys.stdout.write(f"Hello {name}{'!' if loud else '.'}\\n")
+"""
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """`installed(value)`: the command `greet`, as an entry point of another package."""
+
+    def install(value):
+        points = EntryPoints([EntryPoint("greet", value, "collabsim.commands")])
+        monkeypatch.setattr("collabsim.cli.app.entry_points", lambda **wanted: points.select(**wanted))
+
+    return install
+
+
+def test_a_command_of_another_package_is_listed_without_being_loaded(collabsim, module, installed):
+    module("greeting", GREETING)
+    installed("greeting:greet")
+    out = collabsim("--help").out
+    assert re.search(r"greet +\(from greeting\)", out)
+    assert "greeting" not in sys.modules
+
+
+def test_a_command_of_another_package_runs_when_it_is_called(collabsim, module, installed):
+    module("greeting", GREETING)
+    installed("greeting:greet")
+    assert collabsim("greet", "Ada", "--loud")[:2] == (0, "Hello Ada!\n")
+    assert "Greet somebody." in collabsim("greet", "--help").out
+
+
+def test_a_typer_app_of_another_package_is_a_command_too(collabsim, module, installed):
+    module("greeting", GREETING + "\nimport typer\n\napp = typer.Typer()\napp.command()(greet)\n")
+    installed("greeting:app")
+    assert collabsim("greet", "Ada").out == "Hello Ada.\n"
+
+
+def test_a_command_of_another_package_is_held_to_the_same_manners(collabsim, module, installed):
+    module("greeting", GREETING)
+    installed("greeting:greet")
+    assert "No such option: --lout" in collabsim("greet", "Ada", "--lout").message
+
+
+def test_a_command_that_cannot_be_loaded_says_what_is_missing(collabsim, installed):
+    installed("no_such_package:greet")
+    ran = collabsim("greet")
+    assert ran.code == 2
+    assert "No module named 'no_such_package'; install what it needs" in ran.message
+
+
+def test_an_installed_command_cannot_take_the_name_of_ours(collabsim, monkeypatch):
+    points = EntryPoints([EntryPoint("doctor", "no_such_package:greet", "collabsim.commands")])
+    monkeypatch.setattr("collabsim.cli.app.entry_points", lambda **wanted: points.select(**wanted))
+    assert collabsim("doctor").code == 0
