@@ -51,6 +51,8 @@ def findings() -> Iterator[Finding]:
     has_key = bool(os.environ.get("OPENAI_API_KEY"))
     key_remedy = "" if has_key else "export OPENAI_API_KEY=... for api.openai.com; local servers need none"
     yield Finding("OpenAI-compatible servers", "key set" if has_key else "no OPENAI_API_KEY", key_remedy)
+    yield _package("transformers", "pip install 'collabsim[local]'", what="local models on transformers")
+    yield _vllm()
     yield _package("reasoning-gym", "pip install reasoning-gym", what="reasoning_gym: tasks")
     yield _package("datasets", "pip install 'collabsim[hub]'", what="hub: tasks")
     moco = find_spec("model_collaboration") is not None
@@ -67,6 +69,15 @@ def _package(name: str, remedy: str, *, what: str | None = None) -> Finding:
         return Finding(what or name, f"{name} {version(name)}" if what else version(name))
     except PackageNotFoundError:
         return Finding(what or name, "missing", remedy)
+
+
+def _vllm() -> Finding:
+    """Tried in a process of its own: a vLLM that does not fit the machine can take the process down."""
+    from collabsim.models.vllm_probe import probe_vllm
+
+    found = probe_vllm()
+    said = f"{found.version} on {found.device}" if found.works else found.version or "missing"
+    return Finding("local models on vLLM", said, "" if found.works else found.problem)
 
 
 def _store() -> Finding:

@@ -116,14 +116,25 @@ def dry_run(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
 
 
 class _PromptRecorder(Recorder):
-    """Prints what each node sends."""
+    """Prints what each node sends to the models of `system`, which are not called."""
+
+    def __init__(self, system: System) -> None:
+        super().__init__()
+        self._seats = {**system.pool, **system.helpers}
 
     def record(self, call: Call, request: Request, reply: Reply) -> None:
         """Print one call's messages."""
         super().record(call, request, reply)
         console = Console()
-        words = sum(len(message.content.split()) for message in request.messages)
-        console.rule(f"node {call.node} · seat {call.seat} · draw {call.draw} · about {words} words", align="left")
+        prompter = getattr(self._seats[call.seat].model, "prompter", None)
+        if prompter is None:
+            length = f"about {sum(len(message.content.split()) for message in request.messages)} words"
+        else:
+            length = f"{prompter.count(request.messages, request.sampling.template)} tokens"
+        console.rule(f"node {call.node} · seat {call.seat} · draw {call.draw} · {length}", align="left")
+        if prompter is not None:  # what the model reads, special tokens included
+            console.print(prompter.text(request.messages, request.sampling.template), markup=False, highlight=False)
+            return
         for message in request.messages:
             console.print(f"[bold]{message.role}[/bold]", highlight=False)
             console.print(message.content, markup=False, highlight=False)
@@ -143,4 +154,4 @@ def show_prompts(path: Path, overrides: Sequence[str]) -> None:
     system = replace(system, helpers=helpers)
     system.study([item])
     Console().print("Replies shown inside prompts are simulated; no model of the pool was called.", highlight=False)
-    system.run(item, run_seed=prepared.config.sweep.seed, recorder=_PromptRecorder())
+    system.run(item, run_seed=prepared.config.sweep.seed, recorder=_PromptRecorder(prepared.system))

@@ -1,8 +1,8 @@
 """From a model's spec in a config to a chat model.
 
-In: a spec such as `simulated:`, `openai:NAME` or `python:package.module:attribute`, and its options. Out: a
-`BaseChatModel`, with nothing loaded or connected yet. A scheme is one entry of `SCHEMES`; later ones (hub ids, folders,
-.gguf files, package://) add an entry and change nothing here. Left out on purpose: seats, sampling and prompts.
+In: a spec such as `simulated:`, `openai:NAME`, `python:package.module:attribute`, a hub id, a folder, a `.gguf` file or
+`package://PACKAGE/path`, and its options. Out: a `BaseChatModel`, with nothing loaded or connected yet. A scheme is one
+entry of `SCHEMES`. Left out on purpose: seats, sampling and prompts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import ConfigError, PrerequisiteError
@@ -54,14 +55,13 @@ def resolve_model(
     if not isinstance(spec, str) or not spec.strip():
         raise ConfigError(f"{where}: expected a spec such as 'simulated:' or 'openai:NAME', got {spec!r}")
     scheme, colon, target = spec.partition(":")
-    if not colon or scheme not in SCHEMES:
+    if colon and scheme not in SCHEMES and not Path(spec).expanduser().exists():
         raise PrerequisiteError(
-            f"{where}: no way to load {spec!r}{nearest(scheme, SCHEMES)}; this version knows the schemes "
-            f"{', '.join(f'{known}:' for known in SCHEMES)}"
+            f"{where}: no way to load {spec!r}{nearest(scheme, SCHEMES)}; expected a hub id, a folder, a .gguf file, or one "
+            f"of the schemes {', '.join(f'{known}:' for known in SCHEMES)}"
         )
-    return SCHEMES[scheme](
-        ModelSpec(spec, target, where, base_url, revision, dict(options or {}), engine),
-    )
+    make = SCHEMES.get(scheme, _local) if colon else _local
+    return make(ModelSpec(spec, target, where, base_url, revision, dict(options or {}), engine))
 
 
 def _simulated(model: ModelSpec) -> BaseChatModel:
@@ -100,12 +100,26 @@ def _python(model: ModelSpec) -> BaseChatModel:
     return made
 
 
+def _local(model: ModelSpec) -> BaseChatModel:
+    from collabsim.models.local import LocalModel
+
+    if model.base_url is not None:
+        raise ConfigError(
+            f"{model.where}: {model.spec!r} runs here and has no base_url; leave it out, or use openai:NAME"
+        )
+    if twice := {"spec", "engine", "revision_of_weights"} & model.options.keys():
+        raise ConfigError(f"{model.where}: {sorted(twice)} stand beside `model:`, not in its options")
+    told = {"spec": model.spec, "engine": model.engine, "revision_of_weights": model.revision}
+    return _validated(LocalModel, model, {**told, **model.options})
+
+
 SCHEMES: dict[str, Callable[[ModelSpec], BaseChatModel]] = {
     "simulated": _simulated,
     "openai": _openai,
     "python": _python,
+    "package": _local,
 }
-"""How to make a model, by the word before the first colon of its spec."""
+"""How to make a model, by the word before the first colon of its spec; a spec without one is a local model."""
 
 
 def _refuse(model: ModelSpec, **settings: str | None) -> None:

@@ -1,0 +1,33 @@
+"""From a spec in a config to a local Hugging Face folder with a content identity.
+
+In: a folder, a `.gguf` file, `package://PACKAGE/path` or a hub id. Out: a `ModelFolder`: complete, checked, converted
+when it had to be, and named by what is in it. The second call reads a few small files and the times of the large ones,
+so a finished sweep never loads a model. Left out on purpose: engines, chat formats, adapters, and pushing anything
+anywhere.
+"""
+
+from __future__ import annotations
+
+from collabsim.models.weights.conversion import converted
+from collabsim.models.weights.folder import ModelFolder, read_folder
+from collabsim.models.weights.hub import hub_folder
+from collabsim.models.weights.source import locate
+
+__all__ = ["ModelFolder", "find_weights", "read_folder"]
+
+
+def find_weights(spec: str, *, revision: str | None = None, dtype: str = "bfloat16") -> ModelFolder:
+    """The model folder that `spec` names, downloaded, joined or converted first where that is needed.
+
+    `revision` is a hub model's branch, tag or commit. `dtype` (`bfloat16`, `float16`, `float32`) is the type that GGUF
+    weights are converted to. A conversion takes from 15 seconds to minutes, once for each content and dtype.
+
+    Raises `ConfigError` for a spec that cannot be meant, `PrerequisiteError` for what is not there (file, package,
+    tokenizer, network) and `DataError` for files that are cut off or have another hash than the spec says.
+    """
+    source = locate(spec, revision=revision)
+    if source.hub_id:
+        return hub_folder(source.hub_id, revision)
+    if source.folder is not None:
+        return read_folder(source.folder, name=source.name)
+    return read_folder(converted(source, dtype), name=source.name)
