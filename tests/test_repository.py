@@ -145,9 +145,9 @@ def pinned() -> dict[str, Requirement]:
 
 
 def test_the_lock_satisfies_what_pyproject_asks_for():
-    wanted = PYPROJECT["project"]["dependencies"] + [
-        line for extra in PYPROJECT["project"]["optional-dependencies"].values() for line in extra
-    ]
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    locked = [extra for extra in extras if extra != "local"]  # engines are installed by hand so far, see the README
+    wanted = PYPROJECT["project"]["dependencies"] + [line for extra in locked for line in extras[extra]]
     pins = pinned()
     unmet = []
     for requirement in map(Requirement, wanted):

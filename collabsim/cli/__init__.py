@@ -24,7 +24,7 @@ def _run() -> None:
     # A protocol or model named as `module:name` may lie in the current folder. Last, so that it shadows nothing.
     sys.path.append("")
     try:
-        app()
+        app(prog_name="collabsim")
     except CollabsimError as error:
         print(f"collabsim: {' '.join(str(error).splitlines())}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
