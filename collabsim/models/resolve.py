@@ -101,15 +101,14 @@ def _python(model: ModelSpec) -> BaseChatModel:
 
 
 def _local(model: ModelSpec) -> BaseChatModel:
-    from collabsim.models.local import LocalModel
+    from collabsim.models.local import ENGINE_SETTINGS, LocalModel
 
     if model.base_url is not None:
         raise ConfigError(
             f"{model.where}: {model.spec!r} runs here and has no base_url; leave it out, or use openai:NAME"
         )
-    if twice := {"spec", "engine", "revision_of_weights"} & model.options.keys():
-        raise ConfigError(f"{model.where}: {sorted(twice)} stand beside `model:`, not in its options")
     told = {"spec": model.spec, "engine": model.engine, "revision_of_weights": model.revision}
+    _check_options(model, model.options, [*ENGINE_SETTINGS, "chat_format"])
     return _validated(LocalModel, model, {**told, **model.options})
 
 

@@ -77,8 +77,8 @@ TASKS = {
 }  # fmt: skip
 
 MODELS = {
-    "unknown scheme": ("pool.novice.model=opena:x", "'opena:x' (did you mean 'openai'?); this version knows"),
-    "no scheme": ("pool.novice.model=gpt", "no way to load 'gpt'"),
+    "unknown scheme": ("pool.novice.model=opena:x", "'opena:x' (did you mean 'openai'?); expected a hub id"),
+    "no scheme": ("pool.novice={model: gpt}", "'gpt': there is no file or folder"),
     "an empty spec": ("pool.novice.model=''", "model of 'novice': expected a spec such as 'simulated:'"),
     "nameless on a server": ("pool.novice.model='openai:'", "expected 'openai:NAME'"),
     "a missing module": ("pool.novice={model: 'python:nomodule:x'}", "'nomodule', which cannot be imported here; install it"),

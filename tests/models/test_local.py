@@ -147,7 +147,7 @@ def test_a_spec_without_a_scheme_of_its_own_is_a_local_model(spec):
         ({"options": {"max_modle_len": 5}}, "max_model_len"),
         ({"options": {"kv_space_gib": 0}}, "greater than 0"),
         ({"engine": "sglang"}, "engine"),
-        ({"options": {"spec": "other"}}, "stand beside `model:`"),
+        ({"options": {"spec": "other"}}, "unknown option 'spec'"),
     ],
 )
 def test_settings_that_a_local_model_does_not_have_are_refused(arguments, words):
