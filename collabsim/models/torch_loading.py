@@ -74,6 +74,17 @@ def load(folder: Path, dtype: str = "auto", device: str = "auto") -> Loaded:
     )
 
 
+def resolve_dtype(folder: Path, dtype: str = "auto", device: str = "auto") -> str:
+    """The dtype that `load` would use, without loading weights: what a model's identity needs to name.
+
+    Raises `PrerequisiteError` for a folder without a config and for missing packages.
+    """
+    transformers = _transformers()
+    with _readable(folder):
+        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
+    return _dtype(dtype, config, _device(device))
+
+
 def computes_natively(dtype: str) -> bool:
     """Whether this CPU has instructions for `bfloat16` or `float16`; without, float32 is many times faster."""
     import torch

@@ -51,7 +51,7 @@ class TransformersEngine:
         threads: int | None = None,
         revision: str = "0",
     ) -> None:
-        from collabsim.models.torch_loading import load
+        from collabsim.models.torch_loading import load  # says in one line what is not installed
 
         loaded = load(Path(folder), dtype, device)
         from collabsim.models.endings import Endings
@@ -60,6 +60,8 @@ class TransformersEngine:
         self.model: Any = loaded.model
         """The running `PreTrainedModel`; None after `close`."""
         self.tokenizer: Any = loaded.tokenizer
+        self.dtype: str = str(loaded.model.dtype).removeprefix("torch.")
+        """What `auto` came to."""
         self._folder = Path(folder)
         self._vocabulary = loaded.vocabulary
         self._window = _window(self._folder, max_model_len, loaded.positions)

@@ -56,6 +56,7 @@ class InProcessEngine:
         self._numbers = count()
         self._llm: Any = None
         self._failure: CallError | None = None
+        self._left = False
         self._stepper: Stepper = stepper()
         started = self._stepper.run(partial(self._start, before_start))
         try:
@@ -87,7 +88,7 @@ class InProcessEngine:
         return future
 
     def _done(self, number: str, future: Future[Generation]) -> None:
-        if future.cancelled():
+        if future.cancelled() and not self._left:
             self._stepper.post(partial(self._drop, number))
 
     def apply(self, function: Callable[[Any], T], *, revision: str | None = None) -> Future[T]:
@@ -108,16 +109,24 @@ class InProcessEngine:
 
     def close(self) -> None:
         """Stop, fail what is in flight, free memory."""
-        if self._llm is None and self._failure is not None:
-            return
         if self._stepper.inside:
             self._close()
         else:
-            self._stepper.run(self._close).result()
+            self.ask_to_close().result()
 
     def ask_to_close(self) -> Future[None]:
         """As `close`, without waiting."""
+        if self._failure is not None and (self._llm is None or self._left):
+            done: Future[None] = Future()
+            done.set_result(None)
+            return done
         return self._stepper.run(self._close)
+
+    def leave(self) -> None:
+        """Called in the child of a fork: this copy of the engine is as good as closed. Nothing of it is touched."""
+        self._left = True
+        self._running = {}
+        self._failure = CallError(f"the engine of {self.name} belongs to the parent process; start another in this one")
 
     # All that follows happens on the stepping thread.
 
@@ -155,12 +164,12 @@ class InProcessEngine:
         if future.done():  # cancelled while it waited
             return
         if self._failure is not None:
-            _settle(future, partial(_raise, self._failure))
+            _reject(future, self._failure)
             return
         try:
             self._llm.add_request(number, {"prompt_token_ids": list(request.prompt_ids)}, sampling_params(request))
         except Exception as error:
-            _settle(future, partial(_raise, CallError(f"vLLM refused a request to {self.name}: {_one_line(error)}")))
+            _reject(future, CallError(f"vLLM refused a request to {self.name}: {_one_line(error)}"))
         else:
             self._running[number] = _Running(request, future)
 
@@ -189,7 +198,7 @@ class InProcessEngine:
             del llm
             gc.collect()  # vLLM's engine refers to itself; without this its memory stays taken
         for running in waiting:
-            _settle(running.future, partial(_raise, self._failure))
+            _reject(running.future, self._failure)
 
 
 def _shut_down(llm: Any, *, last: bool) -> None:
@@ -221,8 +230,10 @@ def _settle(future: Future[Generation], result: Callable[[], Generation]) -> Non
         future.set_exception(CallError(f"vLLM's answer could not be read: {_one_line(error)}"))
 
 
-def _raise(error: Exception) -> Generation:
-    raise error
+def _reject(future: Future[Generation], error: CallError) -> None:
+    """Fail a future, unless it was cancelled."""
+    if future.set_running_or_notify_cancel():
+        future.set_exception(error)
 
 
 def _one_line(error: BaseException) -> str:

@@ -84,6 +84,7 @@ def vllm_engine(
 
 
 def _started(folder: Path, start: Callable[[], InProcessEngine | AsyncEngine]) -> Engine:
+    _come_first_at_exit()
     try:
         engine = start()
     except CollabsimError:
@@ -95,15 +96,21 @@ def _started(folder: Path, start: Callable[[], InProcessEngine | AsyncEngine]) -
             "mend what it names, or use `engine: transformers`"
         ) from error
     _open.add(engine)
-    # vLLM registers exit handlers of its own as it starts. Handlers run last in, first out, and ours must come before
-    # those: they take apart what the stepping thread may still be working on.
-    atexit.unregister(_close_all)
-    atexit.register(_close_all)
+    _come_first_at_exit()
     return engine
 
 
+def _come_first_at_exit() -> None:
+    """Close engines before all exit handlers registered so far. Those of vLLM take apart what may still be stepped."""
+    atexit.unregister(_close_all)
+    atexit.register(_close_all)
+
+
 def _close_all() -> None:
-    wait([engine.ask_to_close() for engine in list(_open)], timeout=EXIT_SECONDS)
+    closing = [engine.ask_to_close() for engine in list(_open)]
+    if stepper().working:  # a start that was interrupted is wound up by jobs before this one
+        closing.append(stepper().run(lambda: None))
+    wait(closing, timeout=EXIT_SECONDS)
 
 
 def _check_settings(

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Steppable(Protocol):
-    """What is stepped; all of it on the stepping thread."""
+    """What is stepped, on the stepping thread."""
 
     @property
     def busy(self) -> bool:
@@ -27,6 +27,9 @@ class Steppable(Protocol):
 
     def step(self) -> None:
         """One step of all requests in flight. Never raises."""
+
+    def leave(self) -> None:
+        """Called in the child of a fork, which has no stepping thread."""
 
 
 class Stepper:
@@ -72,6 +75,11 @@ class Stepper:
         """Whether the caller runs on the stepping thread."""
         return threading.current_thread() is self._thread
 
+    @property
+    def working(self) -> bool:
+        """Whether the thread runs. At the end of a program no new one can be started."""
+        return self._thread is not None
+
     def _work(self) -> None:
         while (jobs := self._next_jobs()) is not None:
             for job in jobs:
@@ -103,6 +111,8 @@ def stepper() -> Stepper:
 def _forget_engines_of_parent() -> None:
     """After a fork the child has neither the thread nor working engines; what it starts is its own."""
     global _current
+    for engine in _current.engines:
+        engine.leave()
     _current = Stepper()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import signal
@@ -471,6 +472,36 @@ def test_an_impossible_option_is_refused(folder, options, words):
 def test_a_model_that_does_not_fit_into_memory_is_refused(folder, monkeypatch):
     monkeypatch.setattr("collabsim.models.torch_loading._free_gib", lambda device: 0.0)
     with pytest.raises(PrerequisiteError, match="GiB of free memory on cpu"):
+        start(folder)
+
+
+@pytest.mark.parametrize(("native", "dtype"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_is_single_precision_on_a_cpu_without_instructions_for_the_checkpoints_dtype(
+    tmp_path, monkeypatch, native, dtype
+):
+    from collabsim.models import torch_loading
+
+    folder = tiny_model(tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "dtype": "bfloat16"}))
+    monkeypatch.setattr(torch_loading, "computes_natively", lambda dtype: native)
+    engine = start(folder, device="cpu")
+    engine.close()
+    assert engine.dtype == dtype == torch_loading.resolve_dtype(folder, device="cpu")
+    assert torch_loading.resolve_dtype(folder, "bfloat16") == "bfloat16"
+
+
+def test_a_missing_package_is_named_in_one_line(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(PrerequisiteError, match="'transformers' cannot be imported"):
+        start(folder)
+
+
+def test_a_state_that_rows_cannot_join_is_refused(tmp_path):
+    folder = tiny_model(tmp_path / "model", "gemma3_text")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "layer_types": ["full_attention", "linear_attention"]}))
+    with pytest.raises(ConfigError, match="linear_attention; use `engine: vllm`"):
         start(folder)
 
 

@@ -283,6 +283,24 @@ def test_closing_a_busy_engine_fails_what_is_in_flight_and_what_comes(engine):
         engine.apply(lambda llm: llm).result(SECONDS)
 
 
+def test_in_the_child_of_a_fork_an_engine_is_closed_and_the_parents_is_not(shared):
+    import multiprocessing
+
+    def child(pipe):
+        future = ask(shared, prompt_of(5))
+        shared.close()
+        pipe.send(str(future.exception(SECONDS)))
+
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=child, args=(theirs,))
+    process.start()
+    assert ours.poll(SECONDS)
+    assert "parent process" in ours.recv()
+    process.join(SECONDS)
+    assert process.exitcode == 0
+    assert answer(shared, prompt_of(5)).ids
+
+
 def test_an_engine_that_fails_takes_its_requests_with_it_and_no_others(shared, engine, monkeypatch):
     def broken():
         raise RuntimeError("no more")

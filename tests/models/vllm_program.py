@@ -36,6 +36,7 @@ def in_own_process(folder):
 
 
 def main(folder: Path, driver: str, ending: str) -> None:
+    print("loading", flush=True)
     engine = {"cpu": in_process, "async": in_own_process}[driver](folder)
     ask = [TokenRequest((1, 20 + seed, 30), Sampling(0.8, max_tokens=200), seed) for seed in range(6)]
     short = engine.submit(TokenRequest((1, 9, 8), Sampling(0, max_tokens=8), 0)).result(SECONDS)
