@@ -13,13 +13,13 @@ from collabsim.errors import ConfigError, DataError
 from collabsim.pool import nearest
 from collabsim.request import Message
 from collabsim.seeds import digest
-from collabsim.tasks.choice_scorer import ChoiceScorer
-from collabsim.tasks.exact_scorer import ExactScorer
 from collabsim.tasks.item import Item, ItemView, Scorer
-from collabsim.tasks.number_scorer import NumberScorer
-from collabsim.tasks.numbers import whole_number
 from collabsim.tasks.prompts import asked_form, task_prompt
 from collabsim.tasks.records import Record, Unusable, read_record
+from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
+from collabsim.tasks.scorers.exact_scorer import ExactScorer
+from collabsim.tasks.scorers.number_scorer import NumberScorer
+from collabsim.tasks.scorers.numbers import whole_number
 
 SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExactScorer, ChoiceScorer)}
 

@@ -23,10 +23,10 @@ from typing import Any
 from collabsim.errors import ConfigError, DataError, PrerequisiteError
 from collabsim.pool import nearest
 from collabsim.seeds import canonical_json, derive_seed
-from collabsim.tasks.inert import Evaluation
 from collabsim.tasks.item import Scorer
 from collabsim.tasks.records import Record, Unusable
-from collabsim.tasks.verifier_scorer import Reference, VerifierScorer
+from collabsim.tasks.scorers.inert import Evaluation
+from collabsim.tasks.scorers.verifier_scorer import Reference, VerifierScorer
 
 CHUNK = 128
 """Draws from one derived seed; reasoning-gym gives neighbouring seeds almost the same items, so ours lie far apart."""

@@ -78,7 +78,7 @@ class MocoSource(TableSource):
 
 
 def _is_number(gold: str) -> bool:
-    from collabsim.tasks.numbers import whole_number
+    from collabsim.tasks.scorers.numbers import whole_number
 
     return whole_number(gold) is not None
 

@@ -18,8 +18,8 @@ from collabsim.seeds import digest
 from collabsim.tasks.building import build_item
 from collabsim.tasks.item import Item
 from collabsim.tasks.records import Record, Unusable
+from collabsim.tasks.scorers.text import plain_characters, squeezed
 from collabsim.tasks.sources import Source
-from collabsim.tasks.text import plain_characters, squeezed
 
 _OWN_FIELDS = ("topic", "kind", "difficulty")
 

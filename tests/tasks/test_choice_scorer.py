@@ -1,7 +1,7 @@
 import pytest
 
 from collabsim.tasks import ItemView, make_item
-from collabsim.tasks.choice_scorer import ChoiceScorer
+from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
 
 SCORER = ChoiceScorer()
 COLOURS = ["red", "blue", "green", "yellow", "black"]

@@ -1,7 +1,7 @@
 import pytest
 
 from collabsim.tasks import ItemView, make_item
-from collabsim.tasks.number_scorer import NumberScorer
+from collabsim.tasks.scorers.number_scorer import NumberScorer
 
 SCORER = NumberScorer()
 VIEW = ItemView("x", (), {}, "number")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collabsim.tasks.numbers import PlusMinus, Range, whole_number
+from collabsim.tasks.scorers.numbers import PlusMinus, Range, whole_number
 
 
 @given(st.integers(-(10**12), 10**12))

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collabsim.tasks import ItemView
-from collabsim.tasks.inert import is_inert
 from collabsim.tasks.item import Item
-from collabsim.tasks.verifier_scorer import Reference, VerifierScorer
+from collabsim.tasks.scorers.inert import is_inert
+from collabsim.tasks.scorers.verifier_scorer import Reference, VerifierScorer
 
 SEEN = []
 

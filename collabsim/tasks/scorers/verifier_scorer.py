@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from collabsim.tasks.answers import answers_for
-from collabsim.tasks.declarations import Declaration, declarations, first_sentence
-from collabsim.tasks.exact_scorer import LONGEST_LINE, PLACEHOLDERS
-from collabsim.tasks.inert import Evaluation, is_inert
 from collabsim.tasks.item import Answer, Item, ItemView, Score
-from collabsim.tasks.scoring import NO_ANSWER, AnswerScorer
-from collabsim.tasks.text import final_part, squeezed, without_latex_text, without_markup
+from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
+from collabsim.tasks.scorers.exact_scorer import LONGEST_LINE, PLACEHOLDERS
+from collabsim.tasks.scorers.inert import Evaluation, is_inert
+from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
+from collabsim.tasks.scorers.text import final_part, squeezed, without_latex_text, without_markup
 
 FORM_CREDIT = 0.1
 """Verifiers pay up to this much for an answer that can be parsed; it measures nothing and counts as 0."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from collabsim.tasks.declarations import Declaration, declarations, first_sentence
 from collabsim.tasks.item import Answer, ItemView
-from collabsim.tasks.numbers import Number, whole_number
-from collabsim.tasks.scoring import NO_ANSWER, AnswerScorer
-from collabsim.tasks.text import plain_characters, readable, squeezed, without_latex_text, without_markup
+from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
+from collabsim.tasks.scorers.numbers import Number, whole_number
+from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
+from collabsim.tasks.scorers.text import plain_characters, readable, squeezed, without_latex_text, without_markup
 
 LONGEST_LINE = 200
 """Characters up to which a reply of one line counts as an answer by itself."""

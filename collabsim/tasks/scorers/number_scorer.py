@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from collabsim.tasks.declarations import Declaration, declarations, first_sentence
 from collabsim.tasks.item import Answer, ItemView
-from collabsim.tasks.numbers import Found, Number, number_at, value_at, whole_number, without_latex
-from collabsim.tasks.scoring import NO_ANSWER, AnswerScorer
-from collabsim.tasks.text import readable, squeezed
+from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
+from collabsim.tasks.scorers.numbers import Found, Number, number_at, value_at, whole_number, without_latex
+from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
+from collabsim.tasks.scorers.text import readable, squeezed
 
 _LEAD = re.compile(
     r"(?:[\s:=≈~(\[{<\"']|(?:that|therefore|thus|then|so|simply|just|only|exactly|approximately|approx\.?|about|around"

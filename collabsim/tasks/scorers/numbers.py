@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from collabsim.tasks.text import plain_characters, squeezed, without_latex_text, without_markup
+from collabsim.tasks.scorers.text import plain_characters, squeezed, without_latex_text, without_markup
 
 MAX_DIGITS = 400
 """Longest numeral and largest power of ten that are read: more is no answer, and must not cost time either."""

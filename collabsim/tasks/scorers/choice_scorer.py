@@ -8,12 +8,12 @@ Left out on purpose: guessing from likeness between a reply and an option.
 
 from __future__ import annotations
 
-from collabsim.tasks.choice_cues import choice_declarations, conclusion
-from collabsim.tasks.choice_reading import UNCLEAR, Options, read_options
-from collabsim.tasks.declarations import Declaration, first_sentence
 from collabsim.tasks.item import Answer, ItemView
-from collabsim.tasks.scoring import NO_ANSWER, AnswerScorer
-from collabsim.tasks.text import readable, without_latex_text
+from collabsim.tasks.scorers.choice_cues import choice_declarations, conclusion
+from collabsim.tasks.scorers.choice_reading import UNCLEAR, Options, read_options
+from collabsim.tasks.scorers.declarations import Declaration, first_sentence
+from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
+from collabsim.tasks.scorers.text import readable, without_latex_text
 
 
 class ChoiceScorer(AnswerScorer):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from collabsim.tasks.choice_reading import Options
-from collabsim.tasks.declarations import Declaration, declarations, last_matches, rest_of_line
+from collabsim.tasks.scorers.choice_reading import Options
+from collabsim.tasks.scorers.declarations import Declaration, declarations, last_matches, rest_of_line
 
 _CHOICE_IS = re.compile(
     r"\b(?:choice|option|pick|selection|one)\s*(?::|\s(?:is|was|would be|should be|must be|seems to be|has to be)"

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from collabsim.tasks.declarations import first_sentence, last_matches
-from collabsim.tasks.exact_scorer import canonical_text
-from collabsim.tasks.text import squeezed
+from collabsim.tasks.scorers.declarations import first_sentence, last_matches
+from collabsim.tasks.scorers.exact_scorer import canonical_text
+from collabsim.tasks.scorers.text import squeezed
 
 MOST_LETTERS = 300
 """Letters of one text that are read, from the end."""
