@@ -2,12 +2,16 @@
 # Makes .venv and installs exactly what requirements/*.txt pin, then this checkout (editable). `make setup` calls it.
 #
 # What was installed is remembered by content, so a second call installs nothing; an edited lock, pyproject.toml or a
-# moved folder is noticed. PYTHON=... names the interpreter to use. Needs a POSIX shell, Python 3.11-3.13 with venv and
-# headers, and a C compiler (reasoning-gym depends on pycosat, which comes as source).
+# moved folder is noticed. Needs a POSIX shell, Python 3.11-3.13 with venv and headers, and a C compiler (reasoning-gym
+# depends on pycosat, which comes as source). Variables:
+#   PYTHON=...           the interpreter to use
+#   ACCELERATOR=cpu|cuda which build of torch and vLLM; without it cuda where an NVIDIA GPU answers, else cpu
+#   TORCH_INDEX=URL      a package index that has torch's CPU build, for where the usual one lacks it
 set -eu
 cd "$(dirname "$0")/.."
 VENV=.venv
 LOG=$VENV/setup.log
+TORCH=2.13.0
 
 die() {
     echo "setup: $*" >&2
@@ -68,11 +72,32 @@ make_environment() {
     "$python" -m venv --clear "$VENV"
 }
 
+find_accelerator() {
+    if [ "$(uname -sm)" = "Linux x86_64" ] && nvidia-smi -L 2>/dev/null | grep -q GPU; then echo cuda; else echo cpu; fi
+}
+
+pip() {
+    "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input --no-compile "$@" >>"$LOG" 2>&1
+}
+
 pip_install() {
-    "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input --no-compile --no-deps \
-        "$@" >>"$LOG" 2>&1 || {
+    pip --no-deps "$@" || {
         tail -n 15 "$LOG" >&2
         die "pip failed (above; all of it in $LOG). Is a package index reachable?"
+    }
+}
+
+# Before all that depends on it, and without a hash: which file it is depends on the index that has one. What the CPU
+# build imports is in the lock; the plain build brings its own CUDA libraries on Linux.
+install_torch() {
+    if [ "$(uname -s)" = Linux ]; then
+        # shellcheck disable=SC2086
+        pip --no-deps ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} "torch==$TORCH+cpu" && return
+        echo "setup: no CPU build of torch $TORCH here (TORCH_INDEX=URL names an index); taking the plain one" >&2
+    fi
+    pip "torch==$TORCH" || {
+        tail -n 15 "$LOG" >&2
+        die "pip could not install torch $TORCH (above; all of it in $LOG)"
     }
 }
 
@@ -80,10 +105,11 @@ install_pins() {
     if [ "$(uname -sm)" = "Darwin x86_64" ]; then
         echo "setup: numba has no ready builds for an Intel Mac; installing needs LLVM there and may fail" >&2
     fi
-    echo "setup: installing $(grep -c '==' requirements/lock.txt) pinned packages (a few minutes the first time)"
+    echo "setup: installing $(grep -c '==' "$lock") pinned packages for $accelerator (some minutes the first time)"
     pip_install --require-hashes -r requirements/build.txt
+    [ "$accelerator" = cuda ] || install_torch
     # Without build isolation, source packages are built by the pinned setuptools and fetch nothing that is not pinned.
-    pip_install --require-hashes --no-build-isolation -r requirements/lock.txt
+    pip_install --require-hashes --no-build-isolation -r "$lock"
     # Compiled here on all cores: pip would do it on one, and takes longer over it than over all the rest. Some
     # packages ship templates that are no valid Python, so the exit status says nothing.
     "$VENV/bin/python" -m compileall -q -j 0 "$VENV/lib" >>"$LOG" 2>&1 || true
@@ -101,7 +127,13 @@ elif ! grep -qF "$(pwd -P)/$VENV" "$VENV/pyvenv.cfg"; then
     make_environment
 fi
 
-pins=$(digest_of requirements/build.txt requirements/lock.txt requirements/setup.sh)
+accelerator=${ACCELERATOR:-$(find_accelerator)}
+case $accelerator in
+cpu) lock=requirements/lock.txt ;;
+cuda) lock=requirements/lock-cuda.txt ;;
+*) die "ACCELERATOR must be cpu or cuda, not $accelerator" ;;
+esac
+pins=$(digest_of requirements/build.txt "$lock" requirements/setup.sh)
 if [ "$pins" != "$(cat "$VENV/pins.cksum" 2>/dev/null)" ]; then
     install_pins
     echo "$pins" >"$VENV/pins.cksum"

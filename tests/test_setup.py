@@ -22,7 +22,10 @@ case "$*" in
     echo venv >>calls ;;
 "-m pip"*) case "$*" in
     *build.txt*) echo build >>calls ;;
+    *torch==*+cpu) [ ! -e no-cpu-torch ] || exit 1; echo "cpu-torch" >>calls ;;
+    *torch==*) echo "plain-torch" >>calls ;;
     *lock.txt*) echo lock >>calls ;;
+    *lock-cuda.txt*) echo cuda-lock >>calls ;;
     *--editable*) echo project >>calls ;;
     esac
     [ ! -e offline ] || {{ echo "ERROR: no index" && exit 1; }} ;;
@@ -70,7 +73,7 @@ def checkout(tmp_path) -> Checkout:
 def ready(checkout) -> Checkout:
     checkout.add_python("python3.12")
     assert checkout.setup().returncode == 0
-    assert checkout.calls() == ["venv", "build", "lock", "project"]
+    assert checkout.calls() == ["venv", "build", "cpu-torch", "lock", "project"]
     return checkout
 
 
@@ -91,7 +94,7 @@ def test_an_edited_lock_is_installed(ready):
     with (ready.folder / "requirements" / "lock.txt").open("a") as lock:
         lock.write("six==1.17.0\n")
     ready.setup()
-    assert ready.calls() == ["build", "lock"]
+    assert ready.calls() == ["build", "cpu-torch", "lock"]
 
 
 def test_an_edited_pyproject_installs_the_project_only(ready):
@@ -123,7 +126,7 @@ def test_a_failed_install_shows_the_end_of_its_log_and_is_tried_again(checkout):
     (checkout.folder / "offline").unlink()
     checkout.calls()
     assert checkout.setup().returncode == 0
-    assert checkout.calls() == ["build", "lock", "project"]
+    assert checkout.calls() == ["build", "cpu-torch", "lock", "project"]
 
 
 def test_without_a_fitting_python_one_line_says_what_to_install(checkout):
@@ -164,3 +167,38 @@ def test_the_interpreter_can_be_named(checkout):
     checkout.add_python("python3.13", version="3.13")
     checkout.add_python("mine", version="3.12")
     assert "making .venv with Python 3.12.0" in checkout.setup(PYTHON="mine").stdout
+
+
+def test_without_a_cpu_build_of_torch_the_plain_one_is_taken_and_said(checkout):
+    checkout.add_python("python3.12")
+    (checkout.folder / "no-cpu-torch").touch()
+    assert "TORCH_INDEX" in checkout.setup().stderr
+    assert checkout.calls() == ["venv", "build", "plain-torch", "lock", "project"]
+
+
+def test_a_mac_gets_the_plain_torch_without_a_word(checkout):
+    checkout.add_python("python3.12")
+    (checkout.bin / "uname").unlink()
+    checkout.add_program("uname", '#!/bin/sh\n[ "$1" = -s ] && echo Darwin || echo Darwin arm64\n')
+    assert checkout.setup().stderr == ""
+    assert checkout.calls() == ["venv", "build", "plain-torch", "lock", "project"]
+
+
+def test_a_machine_with_an_nvidia_gpu_gets_the_cuda_set(checkout):
+    checkout.add_python("python3.12")
+    (checkout.bin / "uname").unlink()
+    checkout.add_program("uname", "#!/bin/sh\necho Linux x86_64\n")
+    checkout.add_program("nvidia-smi", "#!/bin/sh\necho 'GPU 0: a card'\n")
+    assert "for cuda" in checkout.setup().stdout
+    assert checkout.calls() == ["venv", "build", "cuda-lock", "project"]
+
+
+def test_the_accelerator_can_be_named_and_a_change_of_it_is_installed(ready):
+    ready.setup(ACCELERATOR="cuda")
+    assert ready.calls() == ["build", "cuda-lock"]
+
+
+def test_an_unknown_accelerator_is_refused(ready):
+    refused = ready.setup(ACCELERATOR="tpu")
+    assert refused.returncode == 1
+    assert "ACCELERATOR must be cpu or cuda, not tpu" in refused.stderr
