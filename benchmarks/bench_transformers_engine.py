@@ -90,7 +90,7 @@ def start(folder: Path, dtype: str) -> TransformersEngine:
 
 @pytest.mark.skipif(bool([name for name in NEEDED if find_spec(name) is None]), reason=f"needs {', '.join(NEEDED)}")
 def test_transformers_engine():
-    from collabsim.models.torch_loading import computes_natively
+    from collabsim.models.dtype import computes_natively
     from collabsim.models.weights import find_weights
 
     folder = find_weights(SPEC).path

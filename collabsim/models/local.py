@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Field
 
 from collabsim.episode import Reply, Tokens, Usage
 from collabsim.errors import PrerequisiteError
+from collabsim.models.dtype import likely_device, resolve_dtype
 from collabsim.models.engine import Engine, TokenRequest
 from collabsim.models.engines import shared_engine
 from collabsim.models.template import Prompter, plan_room
@@ -30,8 +31,8 @@ from collabsim.seeds import digest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ENGINE_SETTINGS = ("dtype", "max_model_len", "kv_space_gib", "tensor_parallel", "gpu_memory", "device", "threads")
-"""What two seats must agree in to share an engine, beside the weights."""
+ENGINE_SETTINGS = ("max_model_len", "kv_space_gib", "tensor_parallel", "gpu_memory", "device", "threads")
+"""What two seats must agree in to share an engine, beside weights and number format."""
 EngineKind = Literal["auto", "vllm", "transformers"]
 _log = logging.getLogger(__name__)
 
@@ -87,9 +88,22 @@ class LocalModel(TypedChatModel):
         return "vllm" if found.works else "transformers"
 
     @cached_property
+    def number_format(self) -> str:
+        """What `dtype` comes to on this machine; the engine is started with this. Loads nothing."""
+        if self.dtype != "auto":
+            return self.dtype
+        device = likely_device() if self.device == "auto" else self.device
+        if self.engine_kind == "transformers":
+            return resolve_dtype(self.folder.dtype, "auto", device)
+        from collabsim.models.vllm_probe import probe_vllm
+
+        found = probe_vllm()
+        return resolve_dtype(self.folder.dtype, "auto", found.device or device, found.dtypes)
+
+    @cached_property
     def identity(self) -> str:
-        """Content of weights, tokenizer, template and chat format, with engine and dtype."""
-        return digest(["local", self.folder.identity, self.prompter.digest, self.engine_kind, self.dtype])
+        """Content of weights, tokenizer, template and chat format, with engine and number format."""
+        return digest(["local", self.folder.identity, self.prompter.digest, self.engine_kind, self.number_format])
 
     @property
     def revision(self) -> str:
@@ -122,7 +136,7 @@ class LocalModel(TypedChatModel):
     def running_engine(self) -> Engine:
         """The engine of this model, started if it is not running. Takes seconds, so not for the event loop."""
         settings = {name: getattr(self, name) for name in ENGINE_SETTINGS}
-        key = digest([self.folder.identity, self.engine_kind, settings])
+        key = digest([self.folder.identity, self.engine_kind, self.number_format, settings])
         return shared_engine(key, _STARTERS[self.engine_kind](self))
 
     @property
@@ -140,7 +154,7 @@ def _vllm(model: LocalModel) -> Callable[[], Engine]:
             raise PrerequisiteError(f"{model.spec}: {found.problem}; or set `engine: transformers`")
         return vllm_engine(
             Path(model.folder.path),
-            dtype=model.dtype,
+            dtype=model.number_format,
             max_model_len=model.max_model_len,
             kv_space_gib=model.kv_space_gib,
             tensor_parallel=model.tensor_parallel,
@@ -156,7 +170,7 @@ def _transformers(model: LocalModel) -> Callable[[], Engine]:
 
         return TransformersEngine(
             Path(model.folder.path),
-            dtype=model.dtype,
+            dtype=model.number_format,
             device=model.device,
             max_model_len=model.max_model_len,
             threads=model.threads,

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.models.dtype import DTYPES, SHORT, resolve_dtype
+from collabsim.models.weights.folder import stored_dtype
+from collabsim.models.weights.quiet import quiet_transformers
 from collabsim.pool import nearest
 
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 _CACHED_LAYERS = {"full_attention", "sliding_attention"}
 
 
@@ -37,19 +39,20 @@ class Loaded:
 def load(folder: Path, dtype: str = "auto", device: str = "auto") -> Loaded:
     """The model in `folder`.
 
-    `auto` is the checkpoint's dtype, but float32 on a CPU that has no instructions for it; and CUDA where there is a GPU,
-    else the CPU. Raises `ConfigError` for a dtype, device or architecture that cannot be, `PrerequisiteError` for a
-    missing package and for a folder without a whole model.
+    A dtype of `auto`: see `dtype.resolve_dtype`; a device of `auto`: CUDA where there is a GPU, else the CPU. Raises
+    `ConfigError` for a dtype, device or architecture that cannot be, `PrerequisiteError` for a missing package and for a
+    folder without a whole model.
     """
     transformers = _transformers()
     if dtype not in DTYPES:
         raise ConfigError(f"{folder}: expected a dtype of {', '.join(DTYPES)}, got {dtype!r}{nearest(dtype, DTYPES)}")
     place = _device(device)
-    with _readable(folder), _quiet(transformers):
+    with _readable(folder), quiet_transformers():
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         _check_architecture(folder, config)
-        chosen = _dtype(dtype, config, place)
-        _check_memory(folder, config, chosen, place)
+        stored = stored_dtype(folder)
+        chosen = resolve_dtype(stored, dtype, place)
+        _check_memory(folder, widened=chosen == "float32" and stored in SHORT, device=place, dtype=chosen)
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model, report = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
@@ -72,26 +75,6 @@ def load(folder: Path, dtype: str = "auto", device: str = "auto") -> Loaded:
         int(model.get_input_embeddings().num_embeddings),
         int(getattr(text_config, "max_position_embeddings", None) or tokenizer.model_max_length),
     )
-
-
-def resolve_dtype(folder: Path, dtype: str = "auto", device: str = "auto") -> str:
-    """The dtype that `load` would use, without loading weights: what a model's identity needs to name.
-
-    Raises `PrerequisiteError` for a folder without a config and for missing packages.
-    """
-    transformers = _transformers()
-    with _readable(folder):
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-    return _dtype(dtype, config, _device(device))
-
-
-def computes_natively(dtype: str) -> bool:
-    """Whether this CPU has instructions for `bfloat16` or `float16`; without, float32 is many times faster."""
-    import torch
-
-    features = torch.cpu.get_capabilities()
-    short = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
-    return any(features.get(name, False) for name in (f"avx512_{short}", f"amx_{short}", f"avx10_{short}", short))
 
 
 def _transformers() -> Any:
@@ -118,18 +101,6 @@ def _device(device: str) -> str:
     return device
 
 
-def _checkpoint_dtype(config: Any) -> str:
-    return str(config.get_text_config().dtype or config.dtype).removeprefix("torch.")
-
-
-def _dtype(dtype: str, config: Any, device: str) -> str:
-    """What `auto` stands for, as transformers takes it."""
-    made_in = _checkpoint_dtype(config)
-    if dtype != "auto" or made_in not in ("bfloat16", "float16"):
-        return dtype
-    return made_in if device != "cpu" or computes_natively(made_in) else "float32"
-
-
 def _check_architecture(folder: Path, config: Any) -> None:
     """Raises `ConfigError` for models whose state is not keys and values that rows can join and leave."""
     kinds = set(getattr(config.get_text_config(), "layer_types", None) or ())
@@ -143,11 +114,10 @@ def _check_architecture(folder: Path, config: Any) -> None:
         )
 
 
-def _check_memory(folder: Path, config: Any, dtype: str, device: str) -> None:
-    """Raises `PrerequisiteError` when the weights alone do not fit into free memory."""
-    stored = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
-    grown = 2 if dtype == "float32" and _checkpoint_dtype(config) in ("bfloat16", "float16") else 1
-    needed, free = stored * grown / 2**30, _free_gib(device)
+def _check_memory(folder: Path, *, widened: bool, device: str, dtype: str) -> None:
+    """Raises `PrerequisiteError` when the weights alone do not fit into free memory; `widened`: from 16 bits to 32."""
+    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    needed, free = size * (2 if widened else 1) / 2**30, _free_gib(device)
     if free is not None and needed > free:
         raise PrerequisiteError(
             f"{folder}: expected {needed:.1f} GiB of free memory on {device} for weights in {dtype}, found {free:.1f}; close "
@@ -189,16 +159,3 @@ def _readable(folder: Path) -> Iterator[None]:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-
-
-@contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """No progress bar over a load of seconds."""
-    words = transformers.utils.logging
-    shown = words.is_progress_bar_enabled()
-    words.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            words.enable_progress_bar()

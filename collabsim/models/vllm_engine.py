@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import wait
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,16 +20,16 @@ from typing import Any
 from weakref import WeakSet
 
 from collabsim.errors import CollabsimError, ConfigError, PrerequisiteError
+from collabsim.models.dtype import DTYPES, SHORT, resolve_dtype
 from collabsim.models.engine import Engine
 from collabsim.models.vllm_cpu import InProcessEngine
 from collabsim.models.vllm_gpu import AsyncEngine
 from collabsim.models.vllm_memory import GIB, check_memory
 from collabsim.models.vllm_stepping import stepper
+from collabsim.models.weights.folder import stored_dtype
 
 EXIT_SECONDS = 10.0
 """How long engines may hold up the end of the program; a step in progress is waited for."""
-DTYPES = ("auto", "bfloat16", "float16", "float32")
-
 
 _open: WeakSet[Any] = WeakSet()
 
@@ -47,18 +47,21 @@ def vllm_engine(
 ) -> Engine:
     """Load the model of `folder` into vLLM and start it; takes seconds.
 
-    `max_model_len` is in tokens (None: the model's own window, on a CPU at most 8192). `kv_space_gib` is the KV cache
-    of a CPU engine; `gpu_memory` the share of each GPU for weights and KV cache; `tensor_parallel` the number of GPUs;
-    `max_batch` the most requests in one step. `revision` is what the engine reports until its weights are replaced.
+    `dtype`: see `dtype.resolve_dtype`; vLLM's own `auto` differs with the machine. `max_model_len` is in tokens (None:
+    the model's own window, on a CPU at most 8192). `kv_space_gib` is the KV cache of a CPU engine; `gpu_memory` the
+    share of each GPU for weights and KV cache; `tensor_parallel` the number of GPUs; `max_batch` the most requests in
+    one step. `revision` is what the engine reports until its weights are replaced.
     Raises `ConfigError` for settings that cannot be, `PrerequisiteError` when vLLM or memory is missing or the folder
     cannot be loaded.
     """
-    config = _config_of(folder)
+    _check_config(folder)
     _check_settings(folder, dtype, max_model_len, kv_space_gib, tensor_parallel, gpu_memory)
     on_cpu = _prepare_vllm()
+    stored = stored_dtype(folder)
+    chosen = resolve_dtype(stored, dtype, "cpu" if on_cpu else "gpu", _supported_dtypes())
     arguments: dict[str, Any] = {
         "model": str(folder),
-        "dtype": dtype,
+        "dtype": chosen,
         "max_model_len": max_model_len,
         "max_num_seqs": max_batch,
         "seed": 0,
@@ -75,7 +78,7 @@ def vllm_engine(
         raise ConfigError(f"{folder.name}: expected tensor_parallel 1 on a CPU, got {tensor_parallel}; leave it out")
     kv_bytes = int(kv_space_gib * GIB)
     arguments |= {"kv_cache_memory_bytes": kv_bytes, "enforce_eager": True, "enable_chunked_prefill": False}
-    widened = dtype == "float32" and config.get("dtype", config.get("torch_dtype")) != "float32"
+    widened = chosen == "float32" and stored in SHORT
 
     def check() -> None:
         check_memory(folder, kv_bytes, widened=widened, others=len(stepper().engines))
@@ -133,16 +136,21 @@ def _check_settings(
             raise ConfigError(f"{folder.name}: {problem}; change it in the model's options")
 
 
-def _config_of(folder: Path) -> Mapping[str, Any]:
-    """The model's own config. Raises `PrerequisiteError` for a folder without a readable one."""
+def _check_config(folder: Path) -> None:
+    """Raises `PrerequisiteError` for a folder without a readable config."""
     try:
-        config: Mapping[str, Any] = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise PrerequisiteError(
             f"expected a Hugging Face model folder, got {folder} without a readable config.json ({error}); name a "
             "folder that `save_pretrained` wrote"
         ) from error
-    return config
+
+
+def _supported_dtypes() -> tuple[str, ...]:
+    from vllm.platforms import current_platform
+
+    return tuple(str(dtype).removeprefix("torch.") for dtype in current_platform.supported_dtypes)
 
 
 def _prepare_vllm() -> bool:

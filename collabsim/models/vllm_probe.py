@@ -29,7 +29,8 @@ import json
 from vllm import LLMEngine, SamplingParams
 from vllm.platforms import current_platform
 current_platform.import_kernels()
-print("\\nprobe " + json.dumps(current_platform.device_type))
+dtypes = [str(dtype).removeprefix("torch.") for dtype in current_platform.supported_dtypes]
+print("\\nprobe " + json.dumps([current_platform.device_type, dtypes]))
 """
 
 
@@ -43,6 +44,8 @@ class VllmProbe:
     """`cpu`, `cuda` and so on; None when vLLM does not work here."""
     problem: str = ""
     """Why it does not work, and what to do; one line."""
+    dtypes: tuple[str, ...] = ()
+    """Number formats that it can run there, the one it likes best first."""
 
     @property
     def works(self) -> bool:
@@ -97,9 +100,9 @@ def _probe(version: str, seconds: float) -> VllmProbe:
         return VllmProbe(version, None, f"importing {version} took more than {seconds:g} s; try again when idle")
     for line in done.stdout.splitlines():
         if line.startswith("probe "):
-            device = json.loads(line.removeprefix("probe "))
+            device, dtypes = json.loads(line.removeprefix("probe "))
             if device:
-                return VllmProbe(version, device)
+                return VllmProbe(version, device, dtypes=tuple(dtypes))
     if done.returncode < 0:
         reason = f"ended by signal {-done.returncode} (a build for another processor?)"
     else:
@@ -119,8 +122,9 @@ def _cache_file(installed: Distribution) -> Path | None:
 
 def _recall(path: Path) -> VllmProbe | None:
     try:
-        return VllmProbe(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return VllmProbe(**{**found, "dtypes": tuple(found["dtypes"])})
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 

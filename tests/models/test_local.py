@@ -54,7 +54,7 @@ def started(monkeypatch):
         return start
 
     def folder(spec, *, revision=None, dtype="bfloat16"):
-        return SimpleNamespace(path=Path(spec), identity=f"content of {spec}", name=spec)
+        return SimpleNamespace(path=Path(spec), identity=f"content of {spec}", name=spec, dtype="bfloat16")
 
     def prompter(folder, chat_format):
         said = {"digest": f"{chat_format}", "stop": ("\nQuestion:",) if chat_format == "plain" else ()}

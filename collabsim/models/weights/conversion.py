@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from collabsim.errors import CollabsimError, ConfigError, DataError
@@ -19,6 +17,7 @@ from collabsim.models.weights.cache import cache_folder, make_once, sha256_of
 from collabsim.models.weights.gguf_header import Header, read_header
 from collabsim.models.weights.gguf_tokenizer import TokenizerFacts, differences, drop_strangers, facts_of, mend
 from collabsim.models.weights.packages import first_line, require
+from collabsim.models.weights.quiet import quiet_transformers
 from collabsim.models.weights.source import Source
 from collabsim.seeds import digest
 
@@ -96,9 +95,8 @@ def _save_model(file: Path, folder: Path, dtype: str, facts: TokenizerFacts) -> 
     model, loading = transformers.AutoModelForCausalLM.from_pretrained(
         str(file.parent),
         gguf_file=file.name,
-        quantization_config=transformers.GgufConfig(
-            dequantize=True
-        ),  # or they stay packed where the package `kernels` is installed
+        # Or they stay packed where the package `kernels` is installed.
+        quantization_config=transformers.GgufConfig(dequantize=True),
         dtype=getattr(torch, dtype),
         output_loading_info=True,
     )
@@ -126,19 +124,3 @@ def _save_tokenizer(file: Path, folder: Path, header: Header) -> None:
             f"{file}: the converted tokenizer is not the one that the GGUF file describes: {'; '.join(found)}; "
             "use the model's original folder or hub id"
         )
-
-
-@contextmanager
-def quiet_transformers() -> Iterator[None]:
-    """No progress bars and no advice from transformers for a while; its settings are put back after."""
-    words = require("transformers.utils.logging", "GGUF")
-
-    level, had_bars = words.get_verbosity(), words.is_progress_bar_enabled()
-    words.set_verbosity_error()
-    words.disable_progress_bar()
-    try:
-        yield
-    finally:
-        words.set_verbosity(level)
-        if had_bars:
-            words.enable_progress_bar()

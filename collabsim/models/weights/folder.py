@@ -31,6 +31,8 @@ TOKENIZER_FILES = (
     "additional_chat_templates/*.jinja",
 )
 SETTINGS = ("config.json", "generation_config.json", "tokenizer_config.json")
+_SAFETENSORS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+"""Formats of floating-point tensors, in the words of that file format."""
 _SAYS_NOTHING = frozenset(
     {"transformers_version", "_name_or_path", "name_or_path", "is_local", "local_files_only", "_from_model_config"}
 )
@@ -51,6 +53,8 @@ class ModelFolder:
     """Whether it brings a chat template; without one a fallback format is used (see `models/template.py`)."""
     window: int | None
     """Longest prompt plus reply that the model was made for, in tokens; None when its config does not say."""
+    dtype: str
+    """What the weights are stored in, such as `bfloat16`."""
 
 
 def read_folder(path: Path, *, name: str = "") -> ModelFolder:
@@ -64,9 +68,16 @@ def read_folder(path: Path, *, name: str = "") -> ModelFolder:
     tokenizer_hash = digest(_hashes(path, tokenizer))
     settings = [path / one for one in SETTINGS if one != "tokenizer_config.json" and (path / one).exists()]
     identity = digest(["model folder", tokenizer_hash, _hashes(path, settings), _hashes(path, weights)])
-    return ModelFolder(
-        path, identity, name or path.resolve().name, tokenizer_hash, _has_template(path), _window(config)
-    )
+    called, stored = name or path.resolve().name, _dtype(config, weights[0])
+    return ModelFolder(path, identity, called, tokenizer_hash, _has_template(path), _window(config), stored)
+
+
+def stored_dtype(path: Path) -> str:
+    """What the weights in `path` are stored in, such as `bfloat16`: by its config, else by the first weights themselves.
+
+    Raises as `read_folder`.
+    """
+    return _dtype(_config(path), weight_files(path)[0])
 
 
 def weight_files(path: Path) -> list[Path]:
@@ -109,21 +120,27 @@ def tokenizer_files(path: Path) -> list[Path]:
 
 def check_complete(file: Path) -> None:
     """Raises `DataError` when a weight file has fewer bytes than it should."""
-    size = file.stat().st_size
+    tensors, start = _tensors(file)
+    if file.suffix != ".safetensors":
+        return
+    size, expected = file.stat().st_size, start + max((tensor["data_offsets"][1] for tensor in tensors), default=0)
+    if size != expected:
+        raise DataError(f"{file} is damaged: expected {expected} bytes, got {size}; download or copy it again")
+
+
+def _tensors(file: Path) -> tuple[list[dict[str, Any]], int]:
+    """What the header of a safetensors file says of its tensors, and where their bytes begin; none for other files."""
     with file.open("rb") as opened:
         head = opened.read(8)
         if head == b"version ":
             raise DataError(f"{file} is a Git LFS pointer, not weights; run `git lfs pull` in its folder")
         if file.suffix != ".safetensors":
-            return
+            return [], 0
         length = int.from_bytes(head, "little")
-        if not 2 <= length <= size - 8:
+        if not 2 <= length <= file.stat().st_size - 8:
             raise DataError(f"{file} is cut off or no safetensors file (its header should have {length} bytes)")
         header = _parsed(opened.read(length), file)
-    ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-    expected = 8 + length + max(ends, default=0)
-    if size != expected:
-        raise DataError(f"{file} is damaged: expected {expected} bytes, got {size}; download or copy it again")
+    return [tensor for name, tensor in header.items() if name != "__metadata__"], 8 + length
 
 
 def _config(path: Path) -> dict[str, Any]:
@@ -173,3 +190,13 @@ def _window(config: dict[str, Any]) -> int | None:
             if isinstance(window := place.get(name), int) and window > 0:
                 return window
     return None
+
+
+def _dtype(config: dict[str, Any], weights: Path) -> str:
+    text = config.get("text_config")
+    for place in (text if isinstance(text, dict) else {}, config):
+        for name in ("dtype", "torch_dtype"):
+            if isinstance(said := place.get(name), str):
+                return said.removeprefix("torch.")
+    kept = (_SAFETENSORS.get(str(tensor.get("dtype"))) for tensor in _tensors(weights)[0])
+    return next(filter(None, kept), "float32")

