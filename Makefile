@@ -13,8 +13,9 @@ help: ## list these targets
 setup: ## make .venv and install the pinned packages; does nothing when that is done
 	@requirements/setup.sh
 
-demo: setup ## measure a small pool on real items: progress, table, saved run
-	$(BIN)/collabsim sweep examples/quickstart.yaml
+demo: setup ## small real models debate, then vote: progress, tables, saved runs; the vote reuses the debate's answers
+	$(BIN)/collabsim sweep examples/demo.yaml
+	$(BIN)/collabsim sweep examples/demo.yaml --set protocol='{name: majority_vote}'
 
 test: setup ## the whole test suite
 	$(PYTEST) $(ARGS)

@@ -120,6 +120,7 @@ digest_of() {
     cat "$@" | cksum
 }
 
+began=$(date +%s)
 if [ ! -x "$VENV/bin/python" ]; then
     make_environment
 elif ! grep -qF "$(pwd -P)/$VENV" "$VENV/pyvenv.cfg"; then
@@ -143,5 +144,5 @@ project=$(digest_of pyproject.toml)
 if [ "$project" != "$(cat "$VENV/project.cksum" 2>/dev/null)" ]; then
     pip_install --no-build-isolation --editable .
     echo "$project" >"$VENV/project.cksum"
-    echo "setup: collabsim is ready in $VENV"
+    echo "setup: collabsim is ready in $VENV, after $(($(date +%s) - began)) s"
 fi

