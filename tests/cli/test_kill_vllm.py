@@ -17,6 +17,8 @@ from processes import marked, shared_memory
 from tiny_folders import CHATML
 from tiny_vllm import vllm_folder
 
+from collabsim.store.codec import decode
+
 pytestmark = [requires("torch", "transformers", "vllm"), pytest.mark.slow, pytest.mark.xdist_group("vllm")]
 
 N_ITEMS = 16
@@ -65,6 +67,16 @@ def interrupt(folder, mark, generations):
     return process.returncode, err
 
 
+def check_tokens(folder, generations):
+    """Every reply that was kept has ids that decode to its text; both models have one tokenizer."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder / "first")
+    for reply in map(decode, generations):
+        assert tokenizer.decode(reply.tokens.ids, skip_special_tokens=True) == reply.text
+        assert len(reply.tokens.ids) == len(reply.tokens.logprobs) == reply.usage.completion_tokens
+
+
 def test_a_sweep_on_vllm_that_is_killed_and_stopped_makes_nothing_again_and_leaves_nothing(folder):
     mark, before, store = f"collabsim-{uuid.uuid4().hex}", shared_memory(), folder / "g.sqlite"
 
@@ -87,4 +99,5 @@ def test_a_sweep_on_vllm_that_is_killed_and_stopped_makes_nothing_again_and_leav
     for number, safe in zip(begun, committed, strict=True):
         assert safe.items() <= kept_generations(store).items()
         assert safe.keys().isdisjoint(asked(folder)[number:]), "a committed generation was made again"
+    check_tokens(folder, kept_generations(store).values())
     assert rows(folder / "run" / "outcomes.sqlite", "SELECT count(*) FROM run WHERE outcome IS NULL") == [(0,)]
