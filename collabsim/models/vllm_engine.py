@@ -31,7 +31,7 @@ from collabsim.models.weights.folder import stored_dtype
 EXIT_SECONDS = 10.0
 """How long engines may hold up the end of the program; a step in progress is waited for."""
 
-_open: WeakSet[Any] = WeakSet()
+_open: WeakSet[InProcessEngine | AsyncEngine] = WeakSet()
 
 
 def vllm_engine(
