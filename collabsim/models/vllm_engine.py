@@ -28,7 +28,7 @@ from collabsim.models.vllm_memory import GIB, check_memory
 from collabsim.models.vllm_stepping import stepper
 from collabsim.models.weights.folder import stored_dtype
 
-EXIT_SECONDS = 10.0
+EXIT_SECONDS = 60.0
 """How long engines may hold up the end of the program; a step in progress is waited for."""
 
 _open: WeakSet[InProcessEngine | AsyncEngine] = WeakSet()

@@ -21,7 +21,7 @@ from collabsim.store.codec import decode
 
 pytestmark = [requires("torch", "transformers", "vllm"), pytest.mark.slow, pytest.mark.xdist_group("vllm")]
 
-N_ITEMS = 16
+N_ITEMS = 12
 SECONDS = 300
 """For one session on a busy machine: importing vLLM alone takes 10 to 60."""
 SWEEP = ("sweep", "config.yaml", "--out", "run", "--store", "g.sqlite", "--json")
