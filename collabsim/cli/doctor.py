@@ -7,25 +7,16 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from collabsim.cli.machine import Finding, model_findings, package
 from collabsim.protocols import registered
 from collabsim.store import default_path
-
-
-class Finding(NamedTuple):
-    """One line of the report."""
-
-    what: str
-    found: str
-    remedy: str = ""
-    """What to do; empty when all is well."""
 
 
 def run() -> None:
@@ -33,28 +24,29 @@ def run() -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("", "what", "found", "to do"):
         table.add_column(column, overflow="fold")
-    for finding in findings():
+    with Console(stderr=True).status("trying vLLM and transformers, each in a process of its own"):
+        found = list(findings())
+    for finding in found:
         mark = "[yellow]-[/yellow]" if finding.remedy else "[green]ok[/green]"
-        table.add_row(mark, finding.what, finding.found, finding.remedy)
+        table.add_row(mark, *map(escape, finding))  # 'collabsim[local]' is no markup
     Console().print(table)
 
 
 def findings() -> Iterator[Finding]:
-    """Everything that is looked at; nothing is imported that is slow to import."""
+    """Everything that is looked at; nothing that is slow to import is imported here."""
     yield Finding(
         "Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", _python_remedy()
     )
-    for package in ("langgraph", "langchain-core", "langchain-openai", "shapiq", "numpy"):
-        yield _package(package, f"pip install {package}")
+    for name in ("langgraph", "langchain-core", "langchain-openai", "shapiq", "numpy"):
+        yield package(name, f"pip install {name}")
     yield Finding("protocols", ", ".join(registered()) or "none", "" if registered() else "reinstall collabsim")
     yield Finding("simulated models", "always there")
     has_key = bool(os.environ.get("OPENAI_API_KEY"))
     key_remedy = "" if has_key else "export OPENAI_API_KEY=... for api.openai.com; local servers need none"
     yield Finding("OpenAI-compatible servers", "key set" if has_key else "no OPENAI_API_KEY", key_remedy)
-    yield _package("transformers", "pip install 'collabsim[local]'", what="local models on transformers")
-    yield _vllm()
-    yield _package("reasoning-gym", "pip install reasoning-gym", what="reasoning_gym: tasks")
-    yield _package("datasets", "pip install 'collabsim[hub]'", what="hub: tasks")
+    yield from model_findings()
+    yield package("reasoning-gym", "pip install reasoning-gym", what="reasoning_gym: tasks")
+    yield package("datasets", "pip install 'collabsim[hub]'", what="hub: tasks")
     moco = find_spec("model_collaboration") is not None
     yield Finding("moco: tasks", "modelco" if moco else "missing", "" if moco else "pip install --no-deps modelco")
     yield _store()
@@ -62,22 +54,6 @@ def findings() -> Iterator[Finding]:
 
 def _python_remedy() -> str:
     return "" if (3, 11) <= sys.version_info[:2] <= (3, 13) else "use Python 3.11, 3.12 or 3.13"
-
-
-def _package(name: str, remedy: str, *, what: str | None = None) -> Finding:
-    try:
-        return Finding(what or name, f"{name} {version(name)}" if what else version(name))
-    except PackageNotFoundError:
-        return Finding(what or name, "missing", remedy)
-
-
-def _vllm() -> Finding:
-    """Tried in a process of its own: a vLLM that does not fit the machine can take the process down."""
-    from collabsim.models.vllm_probe import probe_vllm
-
-    found = probe_vllm()
-    said = f"{found.version} on {found.device}" if found.works else found.version or "missing"
-    return Finding("local models on vLLM", said, "" if found.works else found.problem)
 
 
 def _store() -> Finding:

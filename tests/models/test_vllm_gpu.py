@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from collabsim.errors import CallError, ContextOverflowError
-from collabsim.models import vllm_gpu
+from collabsim.models import vllm_engine, vllm_gpu
 from collabsim.models.engine import TokenRequest
 from collabsim.models.vllm_gpu import AsyncEngine
 from collabsim.request import Sampling
@@ -151,3 +151,22 @@ def test_closing_fails_what_is_in_flight_and_what_comes(made):
         with pytest.raises(CallError, match="closed"):
             future.result(SECONDS)
     assert llm.shut_down == 1
+
+
+def test_asked_to_close_it_is_closed_and_a_failure_of_vllm_is_told(made):
+    engine, llm = made()
+    assert engine.ask_to_close().result(SECONDS) is None
+    assert llm.shut_down == 1
+    other, broken = made()
+    broken.shutdown = lambda: 1 / 0
+    assert isinstance(other.ask_to_close().exception(SECONDS), ZeroDivisionError)
+
+
+def test_at_the_end_of_the_program_all_engines_are_closed_even_if_one_cannot_be(made, monkeypatch):
+    (first, broken), (second, whole) = made(), made()
+    broken.shutdown = lambda: 1 / 0
+    monkeypatch.setattr(vllm_engine, "_open", {first, second})
+    vllm_engine._close_all()
+    assert whole.shut_down == 1
+    with pytest.raises(CallError, match="closed"):
+        ask(second, 0).result(SECONDS)

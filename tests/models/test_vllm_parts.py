@@ -159,7 +159,8 @@ def installed(tmp_path, monkeypatch):
     return install
 
 
-WORKING = 'print("noise"); print(\'probe "cpu"\')'
+FOUND = VllmProbe("vllm 9.9", "cpu", dtypes=("bfloat16", "float32"))
+WORKING = 'print("noise"); answer(["cpu", ["bfloat16", "float32"]])'
 
 
 def test_a_probe_without_the_package_says_how_to_get_it(monkeypatch):
@@ -171,9 +172,9 @@ def test_a_probe_without_the_package_says_how_to_get_it(monkeypatch):
 
 def test_a_probe_that_succeeds_names_version_and_device_and_is_remembered(installed, monkeypatch):
     installed(WORKING)
-    assert probe_vllm() == VllmProbe("vllm 9.9", "cpu")
+    assert probe_vllm() == FOUND
     monkeypatch.setattr(subprocess, "run", None)
-    assert probe_vllm() == VllmProbe("vllm 9.9", "cpu")
+    assert probe_vllm() == FOUND
 
 
 def test_a_probe_that_failed_is_tried_again(installed):

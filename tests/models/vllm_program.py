@@ -47,10 +47,10 @@ def main(folder: Path, driver: str, ending: str) -> None:
         raise ValueError("as the test wants it")
     if ending == "wait":
         time.sleep(SECONDS)
-    if ending == "cancel":
+    if ending == "close":
         futures[0].cancel()
         print("others", sum(bool(future.result(SECONDS).ids) for future in futures[1:]), flush=True)
-    if ending == "close":
+        futures = [engine.submit(request) for request in ask]
         engine.close()
         print("failed", *{type(future.exception(SECONDS)).__name__ for future in futures}, flush=True)
         deadline = time.monotonic() + 5

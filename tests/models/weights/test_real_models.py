@@ -38,60 +38,67 @@ def gemma3() -> ModelFolder:
     return find_weights(GEMMA3)
 
 
-def answers(folder: ModelFolder, questions: list[str], chat_format: str | None = None, tokens: int = 4) -> list[str]:
+@pytest.fixture(scope="module")
+def to_smollm2(smollm2: ModelFolder) -> Prompter:
+    return Prompter(smollm2)
+
+
+@pytest.fixture(scope="module")
+def to_gemma3(gemma3: ModelFolder) -> Prompter:
+    return Prompter(gemma3, "plain")
+
+
+def answers(folder: ModelFolder, ours: Prompter, questions: list[str], tokens: int) -> list[str]:
     """The likeliest reply to each question."""
     import torch
     from transformers import AutoModelForCausalLM
 
-    ours = Prompter(folder, chat_format)
     prompts = [list(ours.render((Message("user", question),))) for question in questions]
     longest = max(map(len, prompts))
     ids = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in prompts])
     mask = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts])
-    model = AutoModelForCausalLM.from_pretrained(folder.path, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(folder.path, dtype=torch.float32, local_files_only=True)
     with torch.inference_mode():
         made = model.generate(ids, attention_mask=mask, max_new_tokens=tokens, do_sample=False)
     return [str(ours.tokenizer.decode(row[longest:], skip_special_tokens=True)) for row in made]
 
 
-def test_smollm2_answers_a_simple_question(smollm2: ModelFolder) -> None:
-    assert "Paris" in answers(smollm2, ["What is the capital of France?"], tokens=12)[0]
+def test_smollm2_answers_a_simple_question(smollm2: ModelFolder, to_smollm2: Prompter) -> None:
+    assert "Paris" in answers(smollm2, to_smollm2, ["What is the capital of France?"], tokens=12)[0]
 
 
 def test_gemma3_answers_simple_sums(gemma3: ModelFolder) -> None:
     """A wrong conversion or a lost BOS shows here: 21 of 24 were right when this was written."""
     asked = [f"2 + 2 = 4\n5 + 3 = 8\n6 + 1 = 7\n{a} + {b} =" for a, b in SUMS]
-    given = answers(gemma3, asked, "raw")
+    given = answers(gemma3, Prompter(gemma3, "raw"), asked, tokens=4)
     right = [reply.split()[:1] == [str(a + b)] for reply, (a, b) in zip(given, SUMS, strict=True)]
     assert sum(right) >= 16
 
 
-def test_a_converted_gemma3_is_prompted_with_its_bos(gemma3: ModelFolder) -> None:
-    ours = Prompter(gemma3, "plain")
-    assert ours.render((Message("user", "hi"),))[:2] != (2, 2)
-    assert ours.render((Message("user", "hi"),))[0] == 2
-    assert ours.tokenizer.encode("hi")[0] == 2
+def test_a_converted_gemma3_is_prompted_with_its_bos(to_gemma3: Prompter) -> None:
+    assert to_gemma3.render((Message("user", "hi"),))[:2] != (2, 2)
+    assert to_gemma3.render((Message("user", "hi"),))[0] == 2
+    assert to_gemma3.tokenizer.encode("hi")[0] == 2
 
 
 @pytest.mark.parametrize("marker", ["<end_of_turn>", "<start_of_turn>", "<bos>", "<eos>"])
-def test_gemma3_markers_in_a_question_are_text(gemma3: ModelFolder, marker: str) -> None:
-    ours = Prompter(gemma3, "plain")
-    ids = ours.render((Message("user", f"a {marker} b"),))
-    assert ours.tokenizer.convert_tokens_to_ids(marker) not in ids[1:]
-    assert ours.text((Message("user", f"a {marker} b"),)) == f"<bos>Question: a {marker} b\n\nAnswer:"
+def test_gemma3_markers_in_a_question_are_text(to_gemma3: Prompter, marker: str) -> None:
+    ids = to_gemma3.render((Message("user", f"a {marker} b"),))
+    assert to_gemma3.tokenizer.convert_tokens_to_ids(marker) not in ids[1:]
+    assert to_gemma3.text((Message("user", f"a {marker} b"),)) == f"<bos>Question: a {marker} b\n\nAnswer:"
 
 
 @pytest.mark.parametrize("marker", ["<|im_end|>", "<|im_start|>", "<|endoftext|>"])
-def test_smollm2_markers_in_a_question_are_text(smollm2: ModelFolder, marker: str) -> None:
-    ours = Prompter(smollm2)
+def test_smollm2_markers_in_a_question_are_text(to_smollm2: Prompter, marker: str) -> None:
+    ours = to_smollm2
     system, number = Message("system", "s"), ours.tokenizer.convert_tokens_to_ids(marker)
     plain, marked = (ours.render((system, Message("user", text))) for text in ("a", f"a {marker} b"))
     assert marked.count(number) == plain.count(number)
     assert marker in ours.text((system, Message("user", f"a {marker} b"))).split("user\n")[1]
 
 
-def test_smollm2_has_the_template_of_its_file(smollm2: ModelFolder) -> None:
-    assert Prompter(smollm2).text((Message("user", "hi"),)) == (
+def test_smollm2_has_the_template_of_its_file(to_smollm2: Prompter) -> None:
+    assert to_smollm2.text((Message("user", "hi"),)) == (
         "<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
         "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
     )

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engines import requires
@@ -14,7 +15,7 @@ from tiny_folders import CHATML, write_folder
 from collabsim.errors import DataError, PrerequisiteError
 from collabsim.models.weights import cache as weight_cache
 from collabsim.models.weights import find_weights
-from collabsim.models.weights.folder import read_folder
+from collabsim.models.weights.folder import read_folder, stored_dtype
 
 pytestmark = requires("safetensors", "tokenizers")
 
@@ -33,6 +34,31 @@ def test_a_complete_folder_is_described(folder: Path) -> None:
     found = find_weights(str(folder))
     assert (found.path, found.name, found.has_template, found.window) == (folder, "tiny", True, 128)
     assert len(found.identity) == 64
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [
+        ({}, "float32"),  # by the weights
+        ({"dtype": "bfloat16"}, "bfloat16"),
+        ({"torch_dtype": "float16"}, "float16"),
+        ({"dtype": "torch.bfloat16"}, "bfloat16"),
+        ({"dtype": "float32", "text_config": {"dtype": "bfloat16"}}, "bfloat16"),
+        ({"dtype": None}, "float32"),
+    ],
+)
+def test_the_stored_format_is_that_of_the_config_else_of_the_weights(folder: Path, said: Any, wanted: str) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **said}))
+    assert read_folder(folder).dtype == stored_dtype(folder) == wanted
+
+
+def test_short_formats_are_read_from_the_weights_past_tensors_of_whole_numbers(folder: Path) -> None:
+    import numpy as np
+    from safetensors.numpy import save_file
+
+    save_file({"a.ids": np.arange(4), "b.weight": np.ones(2, np.float16)}, folder / "model.safetensors")
+    assert read_folder(folder).dtype == "float16"
 
 
 def test_the_identity_is_that_of_the_content_wherever_it_lies(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,33 @@ def test_a_converted_model_has_the_weights_of_the_file(gguf: Path) -> None:
     expected = gguf_weights()
     np.testing.assert_array_equal(weights["model.embed_tokens.weight"], expected["token_embd.weight"])
     np.testing.assert_array_equal(weights["model.layers.0.mlp.down_proj.weight"], expected["blk.0.ffn_down.weight"])
+
+
+@converts
+def test_a_conversion_says_in_one_line_that_it_takes_long_and_shows_no_bars(
+    gguf: Path, capfd: Any, caplog: Any
+) -> None:
+    find_weights(str(gguf))
+    shown = "".join(capfd.readouterr())
+    assert shown == ""
+    begun, ended = (record.getMessage() for record in caplog.records)
+    assert re.fullmatch("converting .* once; this takes .*", begun)
+    assert re.fullmatch(r"converted .* in \d+ s", ended)
+
+
+@converts
+def test_transformers_is_as_loud_after_a_conversion_as_before(gguf: Path, monkeypatch: Any) -> None:
+    from transformers import modeling_gguf_pytorch_utils as reader
+    from transformers.utils import logging
+
+    def fail(*_: Any) -> None:
+        raise OSError("as the test wants it")
+
+    before = logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm
+    monkeypatch.setattr(conversion, "_save_model", fail)
+    with pytest.raises(DataError, match="as the test wants it"):
+        find_weights(str(gguf))
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm) == before
 
 
 @converts

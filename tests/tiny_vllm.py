@@ -11,7 +11,7 @@ WINDOW = 256
 END = 2
 
 
-def vllm_folder(folder: Path, seed: int = 0, end_ids: tuple[int, ...] = (END,)) -> Path:
+def vllm_folder(folder: Path, seed: int = 0, end_ids: tuple[int, ...] = (END,), window: int = WINDOW) -> Path:
     """A folder with a two-layer Llama in float32 and a byte-level tokenizer: nearly every token is one byte."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -22,7 +22,7 @@ def vllm_folder(folder: Path, seed: int = 0, end_ids: tuple[int, ...] = (END,)) 
     sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "head_dim": 32}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
     ids = {"vocab_size": vocabulary, "bos_token_id": 1, "eos_token_id": list(end_ids), "pad_token_id": 0}
-    config = AutoConfig.for_model("llama", max_position_embeddings=WINDOW, **sizes, **heads, **ids)
+    config = AutoConfig.for_model("llama", max_position_embeddings=window, **sizes, **heads, **ids)
     generator = torch.Generator().manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     for parameter in model.parameters():

