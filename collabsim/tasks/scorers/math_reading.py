@@ -62,6 +62,7 @@ _TAIL = re.compile(rf"(?P<value>.*?[0-9A-Za-z)}}\]π])(?P<unit>\s?[%°](?:\s?[CF
 _SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|[mk]?[mg]|°[CF])")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
 _NO_UNIT = frozenset("squared cubed factorial times plus minus over choose halves thirds quarters more less divided or and".split())
+_FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc)")
 _WORD_NUMBERS = {
     name: Fraction(size)
     for size, name in enumerate(
@@ -235,6 +236,8 @@ def _with_tail(text: str, inner: _Inner) -> Value | None:
     match = _SHORT_TAIL.fullmatch(text) or _TAIL.fullmatch(text)
     if match is None:
         return None
+    if "°" in match["unit"] and _FUNCTION.search(match["value"]):
+        return None  # an angle inside
     words = match["unit"].strip().lstrip("/").strip()
     known = [unit_of(part) is not None for part in _UNIT_PART.split(words) if part] + [unit_of(words) is not None]
     if not (known[-1] or all(known[:-1])) and (_tree(text) is not None or _NO_UNIT & set(words.casefold().split())):
