@@ -135,22 +135,18 @@ def _declared(declaration: Declaration) -> Answer | None:
 def _phrase(text: str) -> Answer | None:
     """What a declaring phrase says: all of it if it is mathematics, else its formula, its number, or its words."""
     text = LEAD.sub("", text, count=1) if LEAD.match(text) else text
-    for candidate in dict.fromkeys((text, text.rstrip("!"), *_clauses(text))):
+    clause = _REASON.split(text)[0].rstrip(" ,;:")
+    for candidate in dict.fromkeys((clause, clause.rstrip("!"), text)):
         answer = _answer(candidate)
         if answer is not None and not isinstance(answer.value.value, Words | Opaque) and not is_prose(answer.value.value):
             return answer
-    text = _clauses(text)[-1]
+    text = clause
     if formulas := _formulas(text):
         return formulas[0] if text.lstrip().startswith(("$", "\\(", "\\[")) else formulas[-1]
     number = declared_number(squeezed(without_latex(text)))
     if isinstance(number, tuple):
         return _answer(number[0])
     return _answer(text) if len(text) <= LONGEST_LINE else None
-
-
-def _clauses(text: str) -> list[str]:
-    """A phrase without its reason ("5 because ...")."""
-    return [_REASON.split(text)[0].rstrip(" ,;:")]
 
 
 def _formulas(text: str) -> list[Answer]:

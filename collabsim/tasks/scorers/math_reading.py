@@ -35,7 +35,7 @@ from collabsim.tasks.scorers.math_values import (
     is_prose,
     scalar,
 )
-from collabsim.tasks.scorers.numbers import Range
+from collabsim.tasks.scorers.numbers import NUMBER_WORDS, Range
 from collabsim.tasks.scorers.quantities import Quantity, unit_of, with_unit
 from collabsim.tasks.scorers.text import without_markup
 
@@ -60,16 +60,10 @@ _MINUS_WORD = re.compile(r"(?:minus|negative)\s+(?=[0-9])", re.IGNORECASE)
 _UNIT = r"[A-Za-zµ]+\.?(?:\s?\^\s?\{?\s?-?[0-9]\s?\}?)?"
 _TAIL = re.compile(rf"(?P<value>.*?[0-9A-Za-z)}}\]π])(?P<unit>\s?[%°](?:\s?[CF]\b)?|\s?/\s?{_UNIT}|\s(?:{_UNIT}(?:\s?[/*]\s?|\s|-))*{_UNIT})\)?")
 _SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|[mk]?[mg]|°[CF])")
+_UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
 _NO_UNIT = frozenset("squared cubed factorial times plus minus over choose halves thirds quarters more less divided or and".split())
 _FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc)")
-_WORD_NUMBERS = {
-    name: Fraction(size)
-    for size, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty".split()
-    )
-}
 _LATEX = re.compile(r"\\[A-Za-z]|[=<>≤≥≠∈^∪∩∖]|[0-9] ?[-+*/] ?[0-9]")
 _NOT_A_NUMBER = frozenset({"nan", "null", "n/a"})
 
@@ -117,7 +111,7 @@ def _words(text: str) -> Value | None:
 def _plain_number(text: str) -> Fraction | None:
     match = _PLAIN.fullmatch(text)
     if match is None:
-        return _WORD_NUMBERS.get(text.casefold())
+        return NUMBER_WORDS.get(text.casefold())
     size = Fraction(match[2].replace(",", "")) / int(match[3] or 1)
     return -size if match[1] == "-" else size
 
@@ -238,8 +232,8 @@ def _with_tail(text: str, inner: _Inner) -> Value | None:
         return None
     if "°" in match["unit"] and _FUNCTION.search(match["value"]):
         return None  # an angle inside
-    words = match["unit"].strip().lstrip("/").strip()
-    known = [unit_of(part) is not None for part in _UNIT_PART.split(words) if part] + [unit_of(words) is not None]
+    words = _UNIT_POWER.sub(r"^\1", match["unit"]).strip().lstrip("/").strip()
+    known = [unit_of(part.split("^")[0]) is not None for part in _UNIT_PART.split(words) if part] + [unit_of(words) is not None]
     if not (known[-1] or all(known[:-1])) and (_tree(text) is not None or _NO_UNIT & set(words.casefold().split())):
         return None
     if match.re is _SHORT_TAIL and not known[-1]:

@@ -130,14 +130,19 @@ def _distinct(items: Sequence[Value]) -> list[Value]:
 
 
 def _same_sequences(a: Sequence[Value], b: Sequence[Value]) -> bool:
-    return len(a) == len(b) and all(map(same_values, a, b))
+    return len(a) == len(b) and all(map(_same_members, a, b))
+
+
+def _same_members(a: Value, b: Value) -> bool:
+    """Inside a list, a list of one is not its member."""
+    return isinstance(a, Listing) == isinstance(b, Listing) and same_values(a, b)
 
 
 def _same_sets(a: list[Value], b: list[Value]) -> bool:
     """Whether each value of one is in the other, by pairing them off."""
     left = list(b)
     for value in a:
-        partner = next((k for k, other in enumerate(left) if same_values(value, other)), None)
+        partner = next((k for k, other in enumerate(left) if _same_members(value, other)), None)
         if partner is None:
             return False
         del left[partner]

@@ -16,6 +16,7 @@ from collabsim.tasks.item import Answer, ItemView
 from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
 from collabsim.tasks.scorers.math_reading import read as read_mathematics
 from collabsim.tasks.scorers.numbers import (
+    NUMBER_WORDS,
     Found,
     Number,
     grouped,
@@ -153,7 +154,15 @@ def declared_number(sentence: str) -> _Read | Unclear | None:
         return _last_side(sentence) or NO_NUMBER
     if starts_with_number:
         return NO_NUMBER if number_at(sentence) is None else SEVERAL
-    return _last_number(sentence)
+    return _in_words(sentence) or _last_number(sentence)
+
+
+def _in_words(sentence: str) -> _Read | None:
+    """A small number in words, with no more than a noun after it."""
+    words = sentence.casefold().split()
+    if not 1 <= len(words) <= 2 or words[0] not in NUMBER_WORDS or words[-1] in ("of", "hundred", "thousand"):
+        return None
+    return sentence.split()[0], NUMBER_WORDS[words[0]]
 
 
 def _negated(sentence: str) -> _Read | None:
