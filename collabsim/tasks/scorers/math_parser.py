@@ -133,11 +133,11 @@ class _Parser:
         return _signed(sign or "+", self.factor())
 
     def starts_factor(self) -> bool:
-        if self.now.kind == "number":
+        if self.now.kind == "number" and self.tokens[self.place - 1].text not in ("!", ")"):
             raise Unreadable("two numbers side by side")
         if self.now.kind == "mark":
             return self.now.text in _STARTS and not (self.now.text == "|" and self.bars)
-        return self.now.kind in ("word", "command")
+        return self.now.kind in ("word", "command", "number")
 
     def factor(self) -> Node:
         node = self.atom()

@@ -44,9 +44,8 @@ _PLAIN = re.compile(rf"([-+]?) ?({_DIGITS})(?: ?/ ?([1-9][0-9]{{0,50}}))?\.?")
 _RANGE = re.compile(rf"({_DIGITS}) ?(?:-|–|—|to|through|\.\.\.?|…) ?({_DIGITS})(?: [A-Za-z%°]+)*")
 _LABEL = re.compile(r"(yes|no|true|false)\b(?=\s*(?:[,.;:!—-]|\Z))", re.IGNORECASE)
 _SAME_LABEL = {"true": "yes", "false": "no"}
-_RATIO = re.compile(r"[0-9]{1,18}(?: ?: ?[0-9]{1,18})+")
-_BASED = re.compile(r"\(?([0-9A-Fa-f]{1,400})\)?\s?_\s?\{?\s?([0-9]{1,2}|two|three|eight|sixteen|ten)\s?\}?")
-_BASES = {"two": "2", "three": "3", "eight": "8", "ten": "10", "sixteen": "16"}
+_RATIO = re.compile(r"([0-9]{1,18}(?: ?: ?[0-9]{1,18})+)(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
+_BASED = re.compile(r"\(?([0-9A-Fa-f]{1,400})\)?\s?_\s?\{?\s?([0-9]{1,2}|[a-z]{3,9})\s?\}?")
 _EMPTY = re.compile(r"∅|⦃ ?⦄|(?:the )?empty set|no(?: real| integer| such)? (?:solutions?|roots?)|none", re.IGNORECASE)
 _UNDEFINED = re.compile(r"undefined|dne|does not exist|not defined|indeterminate", re.IGNORECASE)
 _ALL = re.compile(r"ℝ|\(-∞,\s?∞\)|all real(?: number)?s(?: [a-z])?|(?:the )?set of (?:all )?real numbers", re.IGNORECASE)
@@ -123,12 +122,15 @@ def _range(text: str) -> Range | None:
 
 
 def _ratio(text: str) -> Ratio | None:
-    return Ratio(tuple(map(int, text.split(":")))) if _RATIO.fullmatch(text) else None
+    match = _RATIO.fullmatch(text)
+    return Ratio(tuple(map(int, match[1].split(":"))), (match[2] or "").lower()) if match else None
 
 
 def _based(text: str) -> Based | None:
     match = _BASED.fullmatch(text)
-    return Based(match[1].upper(), _BASES.get(match[2], match[2])) if match else None
+    if match is None or not (match[2].isdigit() or match[2] in NUMBER_WORDS):
+        return None
+    return Based(match[1].upper(), str(NUMBER_WORDS.get(match[2], match[2])))
 
 
 def _special(text: str) -> Value | None:

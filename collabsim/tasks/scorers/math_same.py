@@ -24,6 +24,7 @@ from collabsim.tasks.scorers.math_values import (
     Matrix,
     Named,
     Opaque,
+    Ratio,
     Reading,
     Several,
     Union,
@@ -176,6 +177,10 @@ def _based(a: Based, b: Value) -> bool | None:
     return a.digits.isdigit() and b == Fraction(int(a.digits)) if isinstance(b, Fraction) else None
 
 
+def _ratio(a: Ratio, b: Value) -> bool | None:
+    return a.parts == b.parts and not (a.half and b.half) if isinstance(b, Ratio) else None
+
+
 _RULES: tuple[tuple[type, Any], ...] = (
     (Several, _several),
     (Named, _named),
@@ -185,6 +190,7 @@ _RULES: tuple[tuple[type, Any], ...] = (
     (Union, _union),
     (Interval, _interval),
     (Based, _based),
+    (Ratio, _ratio),
 )
 
 

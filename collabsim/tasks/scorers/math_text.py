@@ -31,7 +31,7 @@ _SIGNS = {
     **{"#": "#", "_": "_", "euro": " ", "pounds": " ", "cap": "∩", "setminus": "∖", "backslash": "∖"},
 }
 _PLAIN_SIGNS = str.maketrans({"×": "*", "·": "*", "∙": "*", "÷": "/", "⩽": "≤", "⩾": "≥", "º": "°", "˚": "°", "∗": "*"})
-_COMMAND = re.compile(r"\\([A-Za-z]+|[{}&%$#_])[ \t]*")
+_COMMAND = re.compile(r"\\([A-Za-z]+|[{}&%$#_])")
 _GONE = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|boldsymbol|hfill)"
     r"(?![A-Za-z])\.?|\\(?:label|tag|h?phantom|hspace|vspace)\*?\{[^{}]*\}|\\q?quad(?![A-Za-z])|\\[,;:!>]|\\(?=\s)|~"

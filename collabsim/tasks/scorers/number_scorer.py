@@ -35,7 +35,7 @@ LEAD = re.compile(
     r"|roughly|nearly|equal to|equals|given by|clearly|now|indeed|a total of|the number|the value|is)\b)+",
     re.IGNORECASE,
 )
-_NOT = re.compile(r"(?:\bnot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
+NOT = re.compile(r"(?:\bnot|\bcannot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
 BUT = re.compile(r"\b(?:but|it is|it's|rather|instead)\s+", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*+•]|[0-9]{1,2}[.)])\s+(?=\S)")
 _OPERATOR = frozenset("+-*/×÷^<>·")
@@ -186,7 +186,7 @@ def _last_number(text: str) -> _Read | Unclear | None:
     found = _numbers(text)
     for number in reversed(found):
         before = text[max(0, number.start - 80) : number.start].rstrip()
-        if before[-1:] in _OPERATOR or _NOT.search(text[max(0, number.start - 80) : number.start]):
+        if before[-1:] in _OPERATOR or NOT.search(text[max(0, number.start - 80) : number.start]):
             continue
         if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, found, number):
             return SEVERAL
