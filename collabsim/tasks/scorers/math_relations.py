@@ -32,7 +32,8 @@ _EQUALS = re.compile(r"\s*[=≈]\s*")
 _COMPARES = re.compile(r"\s*([<>≤≥≠])\s*=?\s*")
 _MEMBER = re.compile(r"\s*∈\s*")
 _NAME = re.compile(
-    r"(?:\\?[A-Za-zΑ-Ωα-ω]+(?:_\{?\w+\}?)?'{0,2}(?:\^\{?-1\}?)?|\([a-z](?:, ?[a-z])+\))(?: ?\([\w, ]*\))?|[A-Za-z][A-Za-z ]{2,60}"
+    r"(?:\\?[A-Za-zΑ-Ωα-ω]+(?:_\{?\w+\}?)?'{0,2}(?:\^\{?-1\}?)?|\([a-z](?:, ?[a-z])+\))(?: ?\([\w, ]*\))?"
+    r"|[A-Za-z][A-Za-z ]{2,60}"
     r"|\\angle\s?[A-Z]+|[mP] ?\\angle ?[A-Z]+|[PE] ?[(\[][^=]*[)\]]|[A-Z]{1,2}'?"
 )
 _COORDINATES = frozenset("xyz")

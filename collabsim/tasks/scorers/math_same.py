@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from collabsim.tasks.scorers import math_nodes as nodes
-from collabsim.tasks.scorers.equivalence import equal_notation, equal_nodes
+from collabsim.tasks.scorers.equivalence import equal_nodes, equal_notation
 from collabsim.tasks.scorers.math_nodes import Node
 from collabsim.tasks.scorers.math_reading import as_interval
 from collabsim.tasks.scorers.math_values import (

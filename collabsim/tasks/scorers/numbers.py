@@ -1,6 +1,6 @@
 r"""Numbers as people and models write them, read exactly.
 
-In: plain text (see `text.py`), LaTeX or not. Out: a value: a `Fraction`, `Quantity`, `Range`, `PlusMinus`, or None. The grammar
+In: plain text (see `text.py`), LaTeX or not. Out: a `Fraction`, `Quantity`, `Range`, `PlusMinus`, or None. The grammar
 is our own and strict: thousands separators only between digit triples, no `nan`, `inf` or `1_000`, `10-15` is a range and
 never a difference, `10:30` and `3,4` are no numbers. Currency and words are read over; a unit or scale that is known makes a
 `Quantity` (`75%`, `18 cm`, `3 million`).
@@ -41,8 +41,11 @@ Number = Fraction | Quantity | Range | PlusMinus
 NUMBER_WORDS = {
     name: Fraction(size)
     for size, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty".split()
+        (
+            *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+            *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+            "twenty",
+        )
     )
 }
 
