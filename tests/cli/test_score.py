@@ -91,6 +91,6 @@ def test_no_input_is_no_output():
 @pytest.mark.parametrize("arguments", [["numbre"], []])
 def test_an_unknown_kind_is_refused_in_one_line(arguments):
     command = [*COMMAND, *arguments] if arguments else COMMAND[:2]
-    done = subprocess.run(command, input=b"", capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1

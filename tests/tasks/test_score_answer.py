@@ -2,7 +2,7 @@ import pytest
 
 import collabsim
 from collabsim.errors import ConfigError, DataError
-from collabsim.tasks import make_item, score_answer
+from collabsim.tasks import load_task, make_item, score_answer
 
 
 @pytest.mark.parametrize(
@@ -82,6 +82,23 @@ def test_it_is_at_hand_at_the_top():
     assert collabsim.score_answer is score_answer
 
 
-def test_a_tolerance_of_the_item_accepts_what_is_near():
-    item = make_item("How long?", "2.5")
-    assert item.score("Answer: 2.51").score == 0.0
+@pytest.mark.parametrize(
+    ("kind", "reply", "gold", "right"),
+    [
+        ("number", "Answer: 2.51", "2.5", True),
+        ("number", "Answer: 2.6", "2.5", False),
+        ("number", "Answer: 250 cm", "2.51 m", True),
+        ("expression", "Answer: \\sqrt{2}", "1.414", True),
+        ("expression", "Answer: \\sqrt{3}", "1.414", False),
+        ("expression", "Answer: [0.67, -0.67]", "[0.6667, -0.6667]", True),
+        ("expression", "Answer: [0.67]", "[0.6667, -0.6667]", False),
+        ("expression", "Answer: x", "1.414", False),
+        ("expression", "Answer: sqrt(-2)", "1.414", False),
+    ],
+)
+def test_a_tolerance_of_the_item_accepts_what_is_near(kind, reply, gold, right):
+    row = {"question": "How long?", "answer": gold, "kind": kind, "tolerance": 0.01}
+    item = load_task([row, {**row, "question": "How wide?", "tolerance": 0.0}]).items
+    strict, lenient = sorted(item, key=lambda entry: entry.extra["tolerance"])
+    assert lenient.score(reply).score == float(right)
+    assert strict.score(reply).score == 0.0

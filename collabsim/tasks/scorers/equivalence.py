@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,13 @@ def equal_notation(a: str, b: str) -> bool:
     """Whether Math-Verify reads two notations as the same. Symmetric. Raises `ScoringError`."""
     first, second = sorted((a, b))
     return first == second or _verified(first, second) == "same"
+
+
+@lru_cache(maxsize=1 << 12)
+def approximate(node: Node) -> Fraction | None:
+    """The real value of a constant to 20 digits; None when it has none. Raises `ScoringError`."""
+    verdict = WORKER.ask({"value": _plain(node)})
+    return None if verdict == "undecided" else Fraction(verdict)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -73,6 +73,9 @@ def _prepared(request: dict[str, Any]) -> Callable[[], str]:
         return lambda: _verdict_of_notations(request["first"], request["second"])
     import mpmath  # noqa: F401
 
+    if "value" in request:
+        tree = _tree(request["value"])
+        return lambda: _decimal(tree)
     a, b = _tree(request["a"]), _tree(request["b"])
     return lambda: verdict_of_trees(a, b, up_to_factor=request["up_to_factor"])
 
@@ -168,6 +171,13 @@ def _value(node: Node, point: dict[str, Any], real: bool) -> Any:
             return value
         before = value
     return mp.mpf(0)
+
+
+def _decimal(node: Node) -> str:
+    from mpmath import mp
+
+    value = None if any(not name.startswith("constant") for name in _names(node)) else _value(node, {}, True)
+    return "undecided" if value is None else str(mp.nstr(mp.re(value), 20))
 
 
 def _agree(pair: tuple[Any, Any]) -> bool:

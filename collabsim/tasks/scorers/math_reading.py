@@ -54,6 +54,7 @@ _TAIL = re.compile(
 )
 _SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|[mk]?[mg]|°[CF])")
 _UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
+_PROSE = re.compile(r"[A-Za-z]{3,}")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
 _NO_UNIT = frozenset(
     [
@@ -110,7 +111,12 @@ def _value(text: str, depth: int = 0) -> Value | None:
         value = structure(text, inner)
         if value is not None:
             return value
-    return Opaque(compact(text)) if _LATEX.search(text) else _words(text)
+    return Opaque(compact(text)) if _LATEX.search(text) and not _is_text(text) else _words(text)
+
+
+def _is_text(text: str) -> bool:
+    """Whether a text with signs of mathematics is a sentence all the same."""
+    return len(_PROSE.findall(re.sub(r"\\[A-Za-z]+", "", text))) > 2
 
 
 def _words(text: str) -> Value | None:

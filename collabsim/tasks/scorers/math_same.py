@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from collabsim.tasks.scorers import math_nodes as nodes
-from collabsim.tasks.scorers.equivalence import equal_nodes, equal_notation
+from collabsim.tasks.scorers.equivalence import approximate, equal_nodes, equal_notation
 from collabsim.tasks.scorers.math_nodes import Node
 from collabsim.tasks.scorers.math_reading import as_interval
 from collabsim.tasks.scorers.math_values import (
@@ -33,7 +33,7 @@ from collabsim.tasks.scorers.math_values import (
     Words,
     node_of,
 )
-from collabsim.tasks.scorers.quantities import Quantity, same_size
+from collabsim.tasks.scorers.quantities import Quantity, near_size, same_size
 
 
 def same(a: Reading, b: Reading) -> bool:
@@ -201,3 +201,18 @@ def _same_scalars(a: Value, b: Value) -> bool:
     if one is None or other is None or not isinstance(a, Expression | Fraction):
         return False
     return equal_nodes(one, other)
+
+
+def near(value: Value, gold: Value, tolerance: float) -> bool:
+    """Whether a number, or each of a list in its order, is within `tolerance` of the gold, in parts of the gold.
+
+    Raises `ScoringError`.
+    """
+    value, gold = (side.value if isinstance(side, Named) else side for side in (value, gold))
+    if isinstance(value, Listing) and isinstance(gold, Listing):
+        pairs = zip(value.items, gold.items, strict=False)
+        return len(value.items) == len(gold.items) and all(near(*pair, tolerance) for pair in pairs)
+    sizes = [approximate(side.node) if isinstance(side, Expression) else side for side in (value, gold)]
+    if not all(isinstance(size, Fraction | Quantity) for size in sizes):
+        return False
+    return near_size(sizes[0], sizes[1], tolerance)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from collabsim.tasks.scorers.numbers import (
     whole_number,
     without_latex,
 )
-from collabsim.tasks.scorers.quantities import Quantity
+from collabsim.tasks.scorers.quantities import Quantity, near_size
 from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer, Extraction, declared_by, why_unparsed
 from collabsim.tasks.scorers.text import readable, squeezed
 
@@ -71,6 +71,11 @@ class NumberScorer(AnswerScorer):
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
         """Whether two numbers are equal; a percentage equals what it stands for, units must not contradict."""
         return same_number(a.value, b.value)
+
+    def near(self, answer: Answer, gold: Answer, tolerance: float) -> bool:
+        """Whether the number differs from the gold by at most `tolerance` of the gold."""
+        numbers = isinstance(answer.value, Fraction | Quantity) and isinstance(gold.value, Fraction | Quantity)
+        return numbers and tolerance > 0 and near_size(answer.value, gold.value, tolerance)
 
     def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
         """An accepted text as an answer; None when it is no number."""
