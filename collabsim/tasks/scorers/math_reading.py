@@ -52,7 +52,7 @@ _UNIT = r"[A-Za-zµ]+\.?(?:\s?\^\s?\{?\s?-?[0-9]\s?\}?)?"
 _TAIL = re.compile(
     rf"(?P<value>.*?[0-9A-Za-z)}}\]π])(?P<unit>\s?[%°](?:\s?[CF]\b)?|\s?/\s?{_UNIT}|\s(?:{_UNIT}(?:\s?[/*]\s?|\s|-))*{_UNIT})\)?"
 )
-_SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|[mk]?[mg]|°[CF])")
+_SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|°[CF])")
 _UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
 _PROSE = re.compile(r"[A-Za-z]{3,}")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
@@ -81,6 +81,14 @@ _LATEX = re.compile(r"\\[A-Za-z]|[=<>≤≥≠∈^∪∩∖]|[0-9] ?[-+*/] ?[0-9
 _NOT_A_NUMBER = frozenset({"nan", "null", "n/a"})
 
 
+_OUTWARD = re.compile(r"([\[\]])([^\[\]]+,[^\[\]]+)([\[\]])")
+
+
+def _inward(match: re.Match[str]) -> str:
+    """An interval in brackets that point away from an open end, `]1, 3[`, in round ones."""
+    return f"{'[' if match[1] == '[' else '('}{match[2]}{']' if match[3] == ']' else ')'}"
+
+
 @lru_cache(maxsize=4096)
 def read(text: str) -> Reading | None:
     """The value of a text that holds nothing but an answer. Never raises."""
@@ -88,6 +96,7 @@ def read(text: str) -> Reading | None:
     plain = plain_math(text).strip("\"'").rstrip(".,;:").strip() if len(text) <= LONGEST else text
     if not plain or plain.casefold() in _NOT_A_NUMBER:
         return None
+    plain = _OUTWARD.sub(_inward, plain)
     value = _value(plain) if len(text) <= LONGEST else Words(plain.casefold())
     return None if value is None else Reading(value, compact(plain), text)
 
@@ -203,6 +212,9 @@ def _bare_list(text: str, inner: _Inner) -> Value | None:
         if value is None or (values and is_prose(value) != is_prose(values[0])):
             return None
         values += value.items if isinstance(value, Listing) and not value.opening else (value,)
+    intervals = tuple(value for value in values if isinstance(value, Interval))
+    if len(intervals) == len(values):
+        return Union(intervals)
     names = [value.name for value in values if isinstance(value, Named)]
     if len(names) == len(values) == len(set(names)):
         return Listing(
@@ -218,7 +230,7 @@ def _with_tail(text: str, inner: _Inner) -> Value | None:
         return None
     if "°" in match["unit"] and _FUNCTION.search(match["value"]):
         return None  # an angle inside
-    words = _UNIT_POWER.sub(r"^\1", match["unit"]).strip().lstrip("/").strip()
+    words = _UNIT_POWER.sub(r"^\1", match["unit"]).replace("° ", "°").strip().lstrip("/").strip()
     known = [unit_of(part.split("^")[0]) is not None for part in _UNIT_PART.split(words) if part] + [
         unit_of(words) is not None
     ]

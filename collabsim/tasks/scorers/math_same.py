@@ -33,6 +33,7 @@ from collabsim.tasks.scorers.math_values import (
     Words,
     node_of,
 )
+from collabsim.tasks.scorers.numbers import Either
 from collabsim.tasks.scorers.quantities import Quantity, near_size, same_size
 
 
@@ -78,6 +79,12 @@ def _several(a: Several, b: Value) -> bool | None:
     return same_values(a.every if isinstance(b, Listing) else a.last, b)
 
 
+def _either(a: Either, b: Value) -> bool | None:
+    if isinstance(b, Either):
+        return len(a.values) == len(b.values) and all(map(same_values, a.values, b.values))
+    return any(same_values(value, b) for value in a.values)
+
+
 def _named(a: Named, b: Value) -> bool | None:
     """Names count only where both answers give one."""
     if isinstance(b, Equation):
@@ -113,7 +120,8 @@ def _listing(a: Listing, b: Value) -> bool | None:
         return same_values(Matrix(rows), b)
     if isinstance(b, Named | Several):
         return None
-    return len(a.items) == 1 and same_values(a.items[0], b)
+    items = a.items if a.opening not in ("", "{") else _distinct(a.items)
+    return len(items) == 1 and same_values(items[0], b)
 
 
 def _same_lists(a: Listing, b: Listing) -> bool:
@@ -182,6 +190,7 @@ def _ratio(a: Ratio, b: Value) -> bool | None:
 
 
 _RULES: tuple[tuple[type, Any], ...] = (
+    (Either, _either),
     (Several, _several),
     (Named, _named),
     (Equation, _equation),

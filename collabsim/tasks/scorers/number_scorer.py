@@ -17,6 +17,7 @@ from collabsim.tasks.scorers.declarations import Declaration, declarations, firs
 from collabsim.tasks.scorers.math_reading import read as read_mathematics
 from collabsim.tasks.scorers.numbers import (
     NUMBER_WORDS,
+    Either,
     Found,
     Number,
     grouped,
@@ -128,7 +129,7 @@ def _enclosed(text: str) -> _Read | Unclear:
     value = whole_number(text)
     if value is not None:
         return text, value
-    if "=" in text and (side := _last_side(squeezed(without_latex(text)))):
+    if ("=" in text or "≈" in without_latex(text)) and (side := _last_side(squeezed(without_latex(text)))):
         return side
     reading = read_mathematics(text)
     exact = isinstance(reading.value, Fraction | Quantity) if reading else False
@@ -178,11 +179,14 @@ def _negated(sentence: str) -> _Read | None:
 
 def _last_side(sentence: str) -> _Read | None:
     """The number after the last equals sign that has one: `p+q = 41 + 18 = 59` is 59."""
-    for side in reversed(re.split(r"[=≈]", sentence)):
-        side = side.strip()
-        found = value_at(side)
-        if found is not None:
-            return _read(side, found)
+    for side in reversed(sentence.split("=")):
+        side = side.strip(" ≈")
+        parts = [part.strip() for part in side.split("≈")]
+        values = [(part, found) for part in parts if (found := value_at(part)) is not None]
+        if len(values) > 1:
+            return side, Either(tuple(found.value for _, found in values))
+        if values:
+            return _read(*values[0])
     return None
 
 

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from collabsim.tasks.scorers.quantities import SCALES, Quantity, same_size, with_unit
 from collabsim.tasks.scorers.text import plain_characters, squeezed, without_latex_text, without_markup
@@ -36,7 +37,14 @@ class PlusMinus:
     size: Fraction
 
 
-Number = Fraction | Quantity | Range | PlusMinus
+@dataclass(frozen=True, slots=True)
+class Either:
+    """An exact value and its rounding, as in `2/3 ≈ 0.667`; equal to what equals one of them."""
+
+    values: tuple[Any, ...]
+
+
+Number = Fraction | Quantity | Range | PlusMinus | Either
 
 NUMBER_WORDS = {
     name: Fraction(size)
@@ -245,6 +253,9 @@ def grouped(text: str) -> str:
 
 def same_number(a: object, b: object) -> bool:
     """Whether two values are the same number, units considered. Symmetric."""
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Either) and not isinstance(other, Either):
+            return any(same_number(value, other) for value in one.values)
     if isinstance(a, Fraction | Quantity) and isinstance(b, Fraction | Quantity):
         return same_size(a, b)
     return bool(a == b)
