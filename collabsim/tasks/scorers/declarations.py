@@ -33,9 +33,12 @@ class Declaration:
     """For tags and labels: everything up to the end of the tag or the text, for answers of several lines."""
     negated: bool = False
     """True after "the answer is not"."""
+    end: int = 0
+    """Where a box ends; 0 for other forms."""
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+_BARE_BOX = re.compile(r"\\(?:boxed|fbox)[ \t]*(-?[0-9][0-9.,]*(?<=[0-9])|[A-Za-z]\b)")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
 _MARKER = re.compile(r"####[ \t]*(\S.*)")
@@ -87,11 +90,14 @@ def last_matches(pattern: re.Pattern[str], text: str, most: int = MOST) -> deque
 def _boxes(text: str) -> list[Declaration]:
     matches = last_matches(_BOX, text)
     closing = _closing_braces(text) if matches else {}
-    found = []
+    bare = last_matches(_BARE_BOX, text)
+    found = [Declaration("box", match.start(), match[1], end=match.end()) for match in bare]
     for match in matches:
         end = closing.get(match.end() - 1)
-        form: Form = "open box" if end is None else "box"
-        found.append(Declaration(form, match.start(), "" if end is None else text[match.end() : end].strip()))
+        if end is None:
+            found.append(Declaration("open box", match.start(), ""))
+        else:
+            found.append(Declaration("box", match.start(), text[match.end() : end].strip(), end=end + 1))
     return found
 
 
