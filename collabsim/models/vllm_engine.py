@@ -29,7 +29,9 @@ from collabsim.models.vllm_stepping import stepper
 from collabsim.models.weights.folder import stored_dtype
 
 EXIT_SECONDS = 60.0
-"""How long engines may hold up the end of the program; a step in progress is waited for."""
+"""How long engines may hold up the end of the program; a step in progress is waited for. A thread that is inside torch
+when the interpreter goes away aborts the process, so this is long enough for a busy machine.
+"""
 
 _open: WeakSet[InProcessEngine | AsyncEngine] = WeakSet()
 
