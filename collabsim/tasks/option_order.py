@@ -17,3 +17,10 @@ def shuffled(
     golds = (gold,) if isinstance(gold, str) else gold
     moved = tuple(sorted(place[g] for g in golds))
     return new, moved[0] if isinstance(gold, str) else moved
+
+
+def majority(golds: Mapping[str, int]) -> float | None:
+    """PROVISIONAL."""
+    total = sum(golds.values())
+    share = max(golds.values(), default=0) / total if total else 0.0
+    return round(share, 4) if share > 0.6 else None
