@@ -6,7 +6,6 @@ run, with the judgement that was made of it then. Nothing is scored again and no
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,11 +15,12 @@ from typing import NamedTuple
 from collabsim.errors import ConfigError, StoreError
 
 _RUNS = """
-SELECT run.kind, run.coalition, run.item, value ->> 1, value ->> 2, text.text,
+SELECT run.kind, run.coalition, run.item, json_extract(value, '$[1]'), json_extract(value, '$[2]'), text.text,
        judgement.score, judgement.verdict, judgement.extracted, judgement.reason
 FROM run, json_each(run.final)
-JOIN text ON text.id = value ->> 0
-JOIN judgement ON judgement.item = run.item AND judgement.text = text.id AND judgement.finish = value ->> 2
+JOIN text ON text.id = json_extract(value, '$[0]')
+JOIN judgement ON judgement.item = run.item AND judgement.text = text.id
+              AND judgement.finish = json_extract(value, '$[2]')
 ORDER BY run.item, run.kind, run.coalition, json_each.key
 """
 

@@ -44,13 +44,19 @@ def _players(values: Mapping[str, Any]) -> Table:
     shown = [(key, title) for key, title in COLUMNS if values.get(key)]
     for _, title in shown:
         table.add_column(title, justify="right", no_wrap=True)
-    rates = [values["rates"].get(name, {}) for name in RATES]
-    for name in RATES:
-        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("unparsed", justify="right", no_wrap=True)
     for player in values["players"]:
         cells = [_estimate(values[key][player]) for key, _ in shown]
-        table.add_row(player, *cells, *(f"{rate[player]:.0%}" if player in rate else "-" for rate in rates))
+        table.add_row(player, *cells, _unparsed(values["rates"], player))
     return table
+
+
+def _unparsed(rates: Mapping[str, Any], player: str) -> str:
+    """Share of a player's own answers that could not be read, and of those that were cut; nothing for several seats."""
+    if player not in rates["unparsed"]:
+        return "-"
+    cut = rates.get("truncated", {}).get(player, 0.0)
+    return f"{rates['unparsed'][player]:.0%}\n[dim]{cut:.0%} cut[/dim]"
 
 
 def _estimate(estimate: Mapping[str, Any] | None) -> str:
