@@ -17,11 +17,12 @@ from collabsim.tasks.item import Item, ItemView, Scorer
 from collabsim.tasks.prompts import asked_form, task_prompt
 from collabsim.tasks.records import Record, Unusable, read_record
 from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
+from collabsim.tasks.scorers.code_scorer import CodeScorer
 from collabsim.tasks.scorers.exact_scorer import ExactScorer
 from collabsim.tasks.scorers.number_scorer import NumberScorer
 from collabsim.tasks.scorers.numbers import whole_number
 
-SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExactScorer, ChoiceScorer)}
+SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExactScorer, ChoiceScorer, CodeScorer)}
 
 
 @cache

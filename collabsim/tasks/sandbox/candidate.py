@@ -1,8 +1,8 @@
 """The process of the program: loads it and answers the calls of its tests, or runs it as a script.
 
-In: a stream to the tests' process (or, for a script, to the user's). Out: answers, or printed text. Nothing here is trusted: a
-program may take this whole process over, and gains nothing, because the process holds no tests, no expected values and
-no way to say that something passed.
+In: a stream to the tests' process (or, for a script, to the user's). Out: answers, or printed text. Nothing here is
+trusted: a program may take this whole process over, and gains nothing, because the process holds no tests, no expected
+values and no way to say that something passed.
 """
 
 from __future__ import annotations

@@ -60,13 +60,13 @@ class Confinement:
         seccomp.install(os.getpid())
 
 
-def prepare(work: Path, packages: Iterable[str], namespaces: Iterable[str]) -> Confinement:
+def prepare(work: Path, packages: Iterable[Path], namespaces: Iterable[str]) -> Confinement:
     """The confinement of one worker: reads go to the standard library and `packages` (folders), writes to `work`.
 
     Also makes imports of this process go through descriptors, which still work where a later user could not walk to.
     """
     standard = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-    packages = [Path(package) for package in packages]
+    packages = list(packages)
     allowed = [(str(folder), landlock.LIST) for folder in standard]
     allowed += [(str(entry), landlock.READ) for folder in standard for entry in _readable(folder)]
     allowed += [(str(part), landlock.READ) for package in packages for part in (package, Path(f"{package}.libs"))]

@@ -77,7 +77,8 @@ def _tested(tree: ast.Module, entry_point: str | None, peer: Peer, names: dict[s
 
 def _unbound(tree: ast.Module, names: dict[str, Any]) -> set[str]:
     """Names that the tests use and that neither they, nor the setup, nor Python define."""
-    used, bound = set(), set(names) | set(vars(builtins))
+    used: set[str] = set()
+    bound = set(names) | set(vars(builtins))
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)

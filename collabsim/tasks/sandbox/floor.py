@@ -28,7 +28,9 @@ def sandbox_report() -> SandboxReport:
     """Whether code can be run here, found out by looking, not by running anything."""
     if sys.platform != "linux":
         system = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
-        return SandboxReport(False, f"none on {system}", "score code on Linux 5.13 or later (a container or VM will do)")
+        return SandboxReport(
+            False, f"none on {system}", "score code on Linux 5.13 or later (a container or VM will do)"
+        )
     from . import landlock, seccomp
 
     if not seccomp.supported():
@@ -48,4 +50,6 @@ def require_floor() -> None:
     """Raises `PrerequisiteError` where code cannot be run safely."""
     report = sandbox_report()
     if not report.ready:
-        raise PrerequisiteError(f"code is only run in the sandbox, which this machine cannot hold ({report.found}); {report.remedy}")
+        raise PrerequisiteError(
+            f"code is only run in the sandbox, which this machine cannot hold ({report.found}); {report.remedy}"
+        )

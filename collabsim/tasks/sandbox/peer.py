@@ -31,6 +31,7 @@ class Remote:
         return self._remote[0].request(operation, self, *arguments)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """What calling it there gives."""
         return self._remote[0].call(self, arguments, named)
 
     def __getattr__(self, name: str) -> Any:
@@ -165,9 +166,7 @@ class Peer:
 
     def _called(self, target: Any, arguments: list[Any], named: dict[str, Any]) -> dict[str, Any]:
         handed = [*arguments, *named.values()]
-        before = {
-            place: self._encoded(value) for place, value in enumerate(handed) if isinstance(value, _CHANGEABLE)
-        }
+        before = {place: self._encoded(value) for place, value in enumerate(handed) if isinstance(value, _CHANGEABLE)}
         result = target(*arguments, **named)
         after = {place: self._encoded(handed[place]) for place in before}
         changes = {place: form for place, form in after.items() if form != before[place]}

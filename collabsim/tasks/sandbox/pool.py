@@ -28,13 +28,22 @@ class Sandbox:
     """Runs programs that models wrote. Usable from several threads; a context manager, or closed at exit."""
 
     def __init__(
-        self, limits: Limits | None = None, *, workers: int | None = None, packages: tuple[str, ...] = PACKAGES
+        self,
+        limits: Limits | None = None,
+        *,
+        workers: int | None = None,
+        packages: tuple[str, ...] = PACKAGES,
+        namespaces: bool = True,
     ) -> None:
-        """`workers` None takes one for each core this process may use. Raises `PrerequisiteError` below the floor."""
+        """`workers` None takes one for each core this process may use; `namespaces` False keeps to the floor.
+
+        Raises `PrerequisiteError` below the floor.
+        """
         require_floor()
         self.limits = limits or Limits()
         self.workers = workers or len(os.sched_getaffinity(0))
         self._packages = packages
+        self._namespaces = namespaces
         self._numbers = itertools.count(os.getpid())
         self._reset()
         atexit.register(self.close)
@@ -82,7 +91,7 @@ class Sandbox:
             if self._free:
                 return self._free.pop()
             number = next(self._numbers)
-        return Worker(number, self.limits, self._packages)
+        return Worker(number, self.limits, self._packages, namespaces=self._namespaces)
 
     def _executor(self) -> ThreadPoolExecutor:
         with self._lock:

@@ -41,7 +41,9 @@ class Report:
     be run on any program. `error`: the sandbox or the machine failed; says nothing about the program."""
     reason: str = ""
     output: bytes = b""
-    """What the program wrote to standard output and error, as far as the limit goes."""
+    """What the program wrote to standard output, as far as the limit goes."""
+    errors: bytes = b""
+    """What it wrote to standard error."""
     cpu_seconds: float = 0.0
     """Processor time of program and tests."""
     ended_by: str = ""

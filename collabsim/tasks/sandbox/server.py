@@ -32,7 +32,19 @@ FIRST_USER, USERS = 60578, 64
 
 PRELOADED = (
     *("abc", "array", "bisect", "calendar", "cmath", "collections.abc", "contextlib", "copy", "csv", "dataclasses"),
-    *("datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq", "inspect", "io", "itertools", "json"),
+    *(
+        "datetime",
+        "decimal",
+        "enum",
+        "fractions",
+        "functools",
+        "hashlib",
+        "heapq",
+        "inspect",
+        "io",
+        "itertools",
+        "json",
+    ),
     *("math", "numbers", "operator", "pprint", "queue", "random", "re", "statistics", "string", "struct", "textwrap"),
     *("threading", "time", "traceback", "typing", "unicodedata", "uuid", "zlib"),
 )
@@ -44,10 +56,10 @@ def main() -> None:
     line, settings = int(sys.argv[1]), json.loads(sys.argv[2])
     work = Path(settings["work"])
     try:
-        had = namespaces.enter(work, settings["work_mb"])
+        had = namespaces.enter(work, settings["work_mb"]) if settings["namespaces"] else ()
         for module in PRELOADED:
             importlib.import_module(module)
-        confined = confinement.prepare(work, settings["packages"], had)
+        confined = confinement.prepare(work, map(Path, settings["packages"]), had)
     except Exception as error:
         Frames(line).send({"failed": f"{type(error).__name__}: {error}"})
         return
@@ -73,12 +85,12 @@ def _serve(control: socket.socket, confined: confinement.Confinement, work: Path
     try:
         watch.until_over()
     finally:
-        for pipe in (watch.output, watch.faults):
+        for pipe in (watch.output, watch.errors, watch.faults):
             os.close(pipe)
         folders.remove(watch.folder)
     if watch.ended_by == "hang-up":
         raise Gone
-    printed = base64.b64encode(watch.printed).decode("ascii")
+    printed = [base64.b64encode(watch.printed[pipe]).decode() for pipe in (watch.output, watch.errors)]
     report = {"ends": watch.ends, "ended_by": watch.ended_by, "waited": watch.waited, "fault": watch.fault}
     Frames(control.fileno()).send({**report, "printed": printed})
 
@@ -90,7 +102,7 @@ def _start(line: int, request: dict[str, Any], exam: int, confined: confinement.
     folder = Path(tempfile.mkdtemp(dir=work))
     if confined.drops_user:
         os.chown(folder, user, user)
-    output, printing = os.pipe()
+    (output, printing), (errors, complaining) = os.pipe(), os.pipe()
     faults, faulty = os.pipe()
     scripted = request["mode"] == "script"
     here, there = socket.socketpair()
@@ -99,7 +111,7 @@ def _start(line: int, request: dict[str, Any], exam: int, confined: confinement.
 
     def confine_program() -> None:
         os.dup2(printing, 1)
-        os.dup2(printing, 2)
+        os.dup2(complaining, 2)
         os.chdir(folder)
         tempfile.tempdir = str(folder)
         confined.enter(limits, user, [program_line, faulty], parent)
@@ -110,14 +122,15 @@ def _start(line: int, request: dict[str, Any], exam: int, confined: confinement.
 
     answer = candidate.run_script if scripted else candidate.answer_calls
     processes = {"program": _fork(confine_program, lambda: answer(program_line), faulty)}
-    os.close(printing)
+    for end in (printing, complaining):
+        os.close(end)
     if not scripted:
         processes["tests"] = _fork(confine_tests, lambda: examiner.examine(exam, there.fileno()), faulty)
     for descriptor in (here, there):
         descriptor.close()
     for end in (exam, faulty):
         os.close(end)
-    return Watch(processes, output, faults, line, folder, limits)
+    return Watch(processes, output, errors, faults, line, folder, limits)
 
 
 def _fork(confine: Callable[[], None], run: Callable[[], None], faulty: int) -> int:

@@ -57,14 +57,19 @@ def of_script(seen: dict[str, Any], limits: Limits) -> Report:
     code = seen["ends"]["program"]["code"]
     if code == 0:
         return Report("passed", **common)
-    last = common["output"].decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
+    last = common["errors"].decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
     return Report("failed", _crash(seen["ends"]["program"]) or f"exit code {code}: {last[0][:200]}", **common)
 
 
 def _common(seen: dict[str, Any]) -> dict[str, Any]:
     cpu = sum(end["cpu"] for end in seen["ends"].values())
-    output = base64.b64decode(seen["printed"])
-    return {"output": output, "cpu_seconds": round(cpu, 4), "waited_seconds": round(seen["waited"], 4)}
+    output, errors = map(base64.b64decode, seen["printed"])
+    return {
+        "output": output,
+        "errors": errors,
+        "cpu_seconds": round(cpu, 4),
+        "waited_seconds": round(seen["waited"], 4),
+    }
 
 
 def _limit_passed(seen: dict[str, Any], limits: Limits) -> str:

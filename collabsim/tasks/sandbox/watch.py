@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +32,9 @@ class Watch:
     processes: dict[str, int]
     """Ids by part: `program`, `tests`."""
     output: int
-    """Descriptor that the program's output comes from."""
+    """Descriptor that the program's standard output comes from."""
+    errors: int
+    """Descriptor that its standard error comes from."""
     faults: int
     """Descriptor that says what went wrong before the processes were confined."""
     line: int
@@ -46,7 +47,8 @@ class Watch:
     waited: float = 0.0
     """Seconds that the processes were ready to run and had no processor."""
     ends: dict[str, dict[str, Any]] = field(default_factory=dict)
-    printed: bytearray = field(default_factory=bytearray)
+    printed: dict[int, bytearray] = field(default_factory=dict)
+    """What came, by descriptor; the limit is on all together."""
 
     def until_over(self) -> None:
         """Wait for the end, or bring it about. Afterwards no process is left."""
@@ -64,7 +66,8 @@ class Watch:
     def _wait(self, handles: dict[int, str], last: str) -> None:
         started = time.monotonic()
         poll = select.poll()
-        poll.register(self.output, select.POLLIN)
+        for pipe in (self.output, self.errors):
+            poll.register(pipe, select.POLLIN)
         poll.register(self.line, select.POLLRDHUP)
         for handle in handles:
             poll.register(handle, select.POLLIN)
@@ -76,7 +79,7 @@ class Watch:
                 elif descriptor in handles:
                     poll.unregister(descriptor)
                     self._reap(handles[descriptor])
-                elif not self._read_output() and event & select.POLLHUP:
+                elif not self._read_output(descriptor) and event & select.POLLHUP:
                     poll.unregister(descriptor)
             now = time.monotonic()
             if now >= next_look and last not in self.ends:
@@ -96,25 +99,20 @@ class Watch:
         if size > self.limits.folder_mb * MEBIBYTE or entries > self.limits.folder_entries:
             self.ended_by = self.ended_by or "folder"
 
-    def _read_output(self) -> bool:
+    def _read_output(self, pipe: int) -> bool:
         """Take what is printed, up to the limit. False at the end."""
-        try:
-            part = os.read(self.output, 1 << 16)
-        except BlockingIOError:
-            return True
-        self.printed += part
-        if len(self.printed) > self.limits.output_kb * 1024:
+        part = os.read(pipe, 1 << 16)
+        self.printed.setdefault(pipe, bytearray()).extend(part)
+        if sum(map(len, self.printed.values())) > self.limits.output_kb * 1024:
             self.ended_by = self.ended_by or "output"
+            return False
         return bool(part)
 
     def _drain(self) -> None:
-        os.set_blocking(self.output, False)
-        with suppress(BlockingIOError):
-            while len(self.printed) <= self.limits.output_kb * 1024 and (part := os.read(self.output, 1 << 16)):
-                self.printed += part
-        if len(self.printed) > self.limits.output_kb * 1024:
-            self.ended_by = self.ended_by or "output"
-            del self.printed[self.limits.output_kb * 1024 :]
+        """Take what is left in the pipes; nobody writes to them any more."""
+        for pipe in (self.output, self.errors):
+            while self._read_output(pipe):
+                pass
 
     def _end_all(self) -> None:
         for part, pid in self.processes.items():

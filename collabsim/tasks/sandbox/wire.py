@@ -144,7 +144,7 @@ def encode(value: Any, refer: Callable[[Any], Any]) -> Any:
 def _encode_series(value: Any, refer: Callable[[Any], Any]) -> Any:
     for plain, tag in _SERIES.items():
         if isinstance(value, plain):
-            parts: Iterable[Any] = [[key, part] for key, part in value.items()] if tag in _MAPPINGS else value
+            parts: Any = [list(pair) for pair in dict.items(value)] if tag in _MAPPINGS else value
             encoded = [encode(part, refer) for part in parts]
             fields = getattr(value, "_fields", None)
             if tag == "tuple" and isinstance(fields, tuple):
@@ -179,6 +179,6 @@ def _decode(data: Any, resolve: Callable[[dict[str, Any]], Any]) -> Any:
         return _BUILDERS[tag]([_decode(part, resolve) for part in data["v"]])
     if tag == "named":
         fields = [str(field) for field in data["fields"]]
-        named = collections.namedtuple("named", fields, rename=True)  # type: ignore[misc]  # noqa: PYI024
+        named = collections.namedtuple("named", fields, rename=True)  # type: ignore[misc]
         return named(*(_decode(part, resolve) for part in data["v"]))
     return resolve(data)

@@ -50,7 +50,7 @@ class WorkerFailed(Exception):
 class Worker:
     """One worker process."""
 
-    def __init__(self, number: int, limits: Limits, packages: tuple[str, ...]) -> None:
+    def __init__(self, number: int, limits: Limits, packages: tuple[str, ...], *, namespaces: bool = True) -> None:
         self._limits = limits
         self._number = number
         self._root = Path(tempfile.mkdtemp(prefix="collabsim-sandbox-"))
@@ -58,6 +58,7 @@ class Worker:
         work.mkdir()
         self._root.chmod(0o711)
         settings = {"work": str(work), "work_mb": 2 * limits.folder_mb, "packages": _folders(packages)}
+        settings["namespaces"] = namespaces
         self._control, theirs = socket.socketpair()
         home = str(Path(__file__).parents[1])
         command = [sys.executable, *FLAGS, "-c", START, home, str(theirs.fileno()), json.dumps(settings)]
