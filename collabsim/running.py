@@ -6,6 +6,7 @@ data: the episode then has no outcome and says why. Only errors that would meet 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -63,7 +64,11 @@ async def episode(
     final: Final = ()
     try:
         final = await produce()
-        judged = judge(item, final, spoke=bool(run.recorder.calls))
+        spoke = bool(run.recorder.calls)
+        if getattr(item.scorer, "waits", False):  # it runs programs: other runs go on meanwhile
+            judged = await asyncio.to_thread(judge, item, final, spoke=spoke)
+        else:
+            judged = judge(item, final, spoke=spoke)
     except ABORTS:
         raise
     except Exception as caught:

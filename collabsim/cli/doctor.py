@@ -57,6 +57,7 @@ def findings() -> Iterator[Finding]:
     yield _package("datasets", "pip install 'collabsim[hub]'", what="hub: tasks")
     moco = find_spec("model_collaboration") is not None
     yield Finding("moco: tasks", "modelco" if moco else "missing", "" if moco else "pip install --no-deps modelco")
+    yield _sandbox()
     yield _store()
 
 
@@ -78,6 +79,13 @@ def _vllm() -> Finding:
     found = probe_vllm()
     said = f"{found.version} on {found.device}" if found.works else found.version or "missing"
     return Finding("local models on vLLM", said, "" if found.works else found.problem)
+
+
+def _sandbox() -> Finding:
+    from collabsim.tasks.sandbox.floor import sandbox_report
+
+    report = sandbox_report()
+    return Finding("sandbox for code", report.found, report.remedy)
 
 
 def _store() -> Finding:

@@ -21,13 +21,15 @@ from collabsim.tasks.prompts import asked_form, task_prompt
 from collabsim.tasks.records import Record, Unusable, read_record
 from collabsim.tasks.scorers.approximate_scorer import ApproximateScorer
 from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
+from collabsim.tasks.scorers.code_scorer import CodeScorer
 from collabsim.tasks.scorers.exact_scorer import ExactScorer
 from collabsim.tasks.scorers.expression_scorer import ExpressionScorer
 from collabsim.tasks.scorers.number_scorer import NumberScorer
 from collabsim.tasks.scorers.numbers import whole_number
 
 SCORERS = {
-    scorer.kind: scorer for scorer in (NumberScorer, ApproximateScorer, ExpressionScorer, ExactScorer, ChoiceScorer)
+    scorer.kind: scorer
+    for scorer in (NumberScorer, ApproximateScorer, ExpressionScorer, ExactScorer, ChoiceScorer, CodeScorer)
 }
 
 _EXPRESSION = re.compile(r"\\[a-zA-Z]|\^|^[\[(].*\d.*[\])]$|^[a-z]\s?=|^-?\d+(?:\s*,\s*-?\d+)+$")
