@@ -1,104 +1,137 @@
-"""Rounded numbers, and lists of them, as answers.
+r"""Rounded numbers, and lists of them, as answers.
 
-In: a reply, and golds that are decimals as somebody rounded them. Out: the number or list that the reply commits to, right
-when it is within 1% of the gold or one of the two is the other one rounded. Lists are compared place by place. Left out
-on purpose: units and expressions; a data set whose golds are exact wants `number`.
+In: a reply, and golds that are decimals as somebody rounded them. Out: what the reply commits to, as mathematics reads it
+(`1/3`, `e^{-1}`, `[0.5, 0.25]`), right when it is within 1% of the gold or one of the two is the other one rounded. Lists are
+compared place by place. Left out on purpose: how a reply is read, which is `expression_scorer.py`'s; and golds that are
+exact, which want `number` or `expression`.
 """
 
 from __future__ import annotations
 
-import re
+import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from collabsim.tasks.item import Answer, ItemView
-from collabsim.tasks.scorers.declarations import declarations
-from collabsim.tasks.scorers.number_scorer import NumberScorer
-from collabsim.tasks.scorers.numbers import whole_number
-from collabsim.tasks.scorers.scoring import NO_ANSWER
-from collabsim.tasks.scorers.text import readable, squeezed, without_latex_text
+from collabsim.tasks.scorers.expression_scorer import ExpressionScorer
+from collabsim.tasks.scorers.math_nodes import Node
+from collabsim.tasks.scorers.math_values import Expression, Interval, Listing, Named, Reading, Several, Value
+from collabsim.tasks.scorers.quantities import Quantity
 
 TOLERANCE = Fraction(1, 100)
 """Relative difference up to which two numbers are the same: golds of three digits are off by up to half of it."""
 
 FEWEST_DIGITS = 2
-"""Digits that a number must be written with for another one to be rounded to it."""
+"""Digits that a decimal must have for another number to be rounded to it; zeros at its end do not count."""
 
-_LIST = re.compile(r"[\[({](?P<inside>[^\[\](){}]+)[\])}]")
-_DECIMALS = re.compile(r"-?\d*\.?\d*")
+_CONSTANTS = {"pi": math.pi, "e": math.e}
+_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "exp": math.exp,
+    "ln": math.log,
+    "sqrt": math.sqrt,
+    "abs": abs,
+}
 
 
-class ApproximateScorer(NumberScorer):
-    """Scores answers that are a rounded number or a list of such; the canonical value is a number or a tuple of them."""
+class ApproximateScorer(ExpressionScorer):
+    """Scores answers that are a rounded number or a list of such; the canonical value is a `Reading`."""
 
     kind = "approximate"
 
-    def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
-        """The number or list that `text` commits to, or None."""
-        part = None if finish in NO_ANSWER else readable(text)
-        if part is None:
-            return None
-        declared = declarations(part)
-        for declaration in reversed(declared):
-            if declaration.negated:
-                break
-            found = _list(declaration.text)
-            if found is not None:
-                return found
-            if any(character.isdigit() for character in declaration.text):
-                break
-        whole = _list(part) if finish == "stop" and not declared else None
-        return whole or super().extract(text, view, finish)
-
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
-        """Whether two answers agree to within the tolerance or by rounding, place by place."""
-        if a.value == b.value:
+        """Whether two answers agree to within the tolerance or by rounding, place by place, or are one notation."""
+        one, other = _reading(a), _reading(b)
+        if one.plain == other.plain or one.value == other.value:
             return True
-        first, second = _parts(a), _parts(b)
-        return len(first) == len(second) and all(map(_close, first, second))
-
-    def gold(self, text: str, view: ItemView) -> Answer | None:
-        """An accepted text as an answer; None when it is neither a number nor a list of numbers."""
-        return _list(text) or super().gold(text, view)
+        first, second = _numbers(one.value), _numbers(other.value)
+        return bool(first) and len(first) == len(second) and all(map(_close, first, second))
 
 
-def _list(text: str) -> Answer | None:
-    """A text that is a bracketed list of numbers; a list of one is that number."""
-    text = squeezed(without_latex_text(text).replace("\\left", "").replace("\\right", "").replace("$", " "))
-    whole = _LIST.fullmatch(text.rstrip(" ."))
-    if whole is None:
+def _reading(answer: Answer) -> Reading:
+    assert isinstance(answer.value, Reading)
+    return answer.value
+
+
+def _numbers(value: Value) -> list[Fraction]:
+    """The numbers of an answer in order; empty when any part of it is none."""
+    if isinstance(value, Named):
+        return _numbers(value.value)
+    if isinstance(value, Several):
+        return _numbers(value.every)
+    if isinstance(value, Listing | Interval):
+        parts = value.items if isinstance(value, Listing) else (value.low, value.high)
+        inner = [_numbers(part) for part in parts]
+        return [numbers[0] for numbers in inner] if all(len(numbers) == 1 for numbers in inner) else []
+    number = _number(value)
+    return [] if number is None else [number]
+
+
+def _number(value: Value) -> Fraction | None:
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, Quantity):
+        return value.size * value.factor if value.dimension == "scale" else value.size
+    if not isinstance(value, Expression):
         return None
-    values = tuple(whole_number(part.strip()) for part in whole["inside"].split(","))
-    if any(value is None for value in values):
-        return None
-    return Answer(whole[0], values if len(values) > 1 else values[0])
+    try:
+        found = _evaluated(value.node)
+    except (ArithmeticError, ValueError, TypeError, KeyError):
+        return None  # a variable, a function that is not known here, no real number, or one beyond floats
+    return Fraction(found) if math.isfinite(found) else None
 
 
-def _parts(answer: Answer) -> list[tuple[Any, str]]:
-    """The numbers of an answer, each with its spelling."""
-    if not isinstance(answer.value, tuple):
-        return [(answer.value, answer.text)]
-    spellings = answer.text.strip("[](){} ").split(",")
-    return list(zip(answer.value, spellings, strict=True))
+def _evaluated(node: Node) -> float:
+    """The value of an expression without variables. Raises what arithmetic raises, and `KeyError` for other names."""
+    head, parts = node[0], node[1:]
+    if head == "number":
+        return parts[0] / parts[1]
+    if head == "constant":
+        return _CONSTANTS[parts[0]]
+    if head == "call":
+        return _FUNCTIONS[parts[0]](*map(_evaluated, parts[1:]))
+    values = [_evaluated(part) for part in parts]
+    return _OPERATIONS[head](values)
 
 
-def _close(a: tuple[Any, str], b: tuple[Any, str]) -> bool:
-    if a[0] == b[0]:
-        return True
-    if not (isinstance(a[0], Fraction) and isinstance(b[0], Fraction)):
+def _power(values: list[float]) -> float:
+    result: Any = values[0] ** values[1]
+    return math.nan if isinstance(result, complex) else float(result)
+
+
+def _root(values: list[float]) -> float:
+    return math.copysign(abs(values[0]) ** (1 / values[1]), values[0])
+
+
+_OPERATIONS: dict[str, Callable[[list[float]], float]] = {
+    "add": math.fsum,
+    "multiply": math.prod,
+    "power": _power,
+    "root": _root,
+}
+
+
+def _close(a: Fraction, b: Fraction) -> bool:
+    return abs(a - b) <= TOLERANCE * max(abs(a), abs(b)) or _rounds_to(a, b) or _rounds_to(b, a)
+
+
+def _rounds_to(value: Fraction, decimal: Fraction) -> bool:
+    """Whether `value` at the precision of `decimal` is `decimal`."""
+    places = _places(decimal)
+    if not places or len(str(abs(decimal.numerator * 10**places // decimal.denominator))) < FEWEST_DIGITS:
         return False
-    within = abs(a[0] - b[0]) <= TOLERANCE * max(abs(a[0]), abs(b[0]))
-    return within or _rounds_to(a[0], b) or _rounds_to(b[0], a)
+    return abs(value - decimal) <= Fraction(1, 2 * 10**places)
 
 
-def _rounds_to(value: Fraction, rounded: tuple[Fraction, str]) -> bool:
-    """Whether `value` at the precision that `rounded` is written with is `rounded`; `2.0` counts as one digit."""
-    target, spelling = rounded
-    written = squeezed(spelling).strip("()[]{} ")
-    if not _DECIMALS.fullmatch(written) or "." not in written:
-        return False
-    digits = written.lstrip("-").rstrip("0").rstrip(".")
-    if len(digits.replace(".", "").lstrip("0")) < FEWEST_DIGITS:
-        return False
-    half = Fraction(1, 2 * 10 ** len(digits.partition(".")[2]))
-    return abs(value - target) <= half
+def _places(number: Fraction) -> int | None:
+    """Digits after the point of a decimal; None for a fraction that is none."""
+    twos = fives = 0
+    rest = number.denominator
+    while rest % 2 == 0:
+        rest, twos = rest // 2, twos + 1
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    return max(twos, fives) if rest == 1 else None

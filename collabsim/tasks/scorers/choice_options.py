@@ -134,7 +134,9 @@ SHORT = 200
 LONGEST_LABEL = 80
 """Characters before a bracketed letter in which its option's text is looked for."""
 
-_NUMBER = re.compile(r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(?:%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?")
+_NUMBER = re.compile(
+    r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(?:%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?"
+)
 _QUANTITY = re.compile(r"([-+]?\s?[\d.,/ ]*\d[\d,./]*)\s*([%A-Za-z][\w/^*% ]{0,30})?")
 ENDS = re.compile(r"[)\]}\"'*]*\s*(?:[.,;:!)\]}\n]|\Z)")
 _LABEL = re.compile(r"[)\]}>\"'*]*[.:,]?[)\]}\"'*]*\s*(?:[-–—=/(:\[\"']+\s*)?")  # noqa: RUF001
@@ -179,7 +181,9 @@ def _is_word(phrase: str, match: re.Match[str]) -> bool:
     if _NAMED.search(phrase[max(0, match.start() - 12) : match.start()]) and bare != "a":
         return False
     if bare == "I":
-        return after is not None or bool(re.search(r"\b(?!is\b|be\b|with\b|or\b|and\b|to\b)[a-z']+\s+\Z", phrase[: match.start()][-20:]))
+        return after is not None or bool(
+            re.search(r"\b(?!is\b|be\b|with\b|or\b|and\b|to\b)[a-z']+\s+\Z", phrase[: match.start()][-20:])
+        )
     return after is not None and after[1].casefold() not in _VERBS
 
 
@@ -259,7 +263,9 @@ _JOINED = re.compile(
     r"(?:both\s+)?(?:options?\s+|choices?\s+|statements?\s+)?\(?[a-z]\)?(?:\s*(?:,\s*and|,|and|&|\+)\s*\(?[a-z]\)?)+"
     r"(?:\s+only|\s+(?:are\s+)?(?:both\s+|all\s+)?(?:correct|true|right))?"
 )
-_ALL = re.compile(r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all")
+_ALL = re.compile(
+    r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all"
+)
 
 
 def _joined(texts: Mapping[str, str]) -> dict[frozenset[str], str]:

@@ -65,7 +65,9 @@ JOINT = re.compile(
     rf"(?:(?:also|possibly|maybe|perhaps|even|else|either|neither|not|both|{_NAMES})\s+)*[(\[\"'*]*",
     re.IGNORECASE,
 )
-_ASKED = re.compile(r"[)\]\"'*]*\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?", re.IGNORECASE)
+_ASKED = re.compile(
+    r"[)\]\"'*]*\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?", re.IGNORECASE
+)
 
 
 def with_states(phrase: str, mentions: Sequence[Mention], options: Options) -> list[Mention]:
@@ -116,7 +118,10 @@ def _rejects_all(joint: str, joined: Sequence[str], k: int) -> bool:
 
 def _together(phrase: str, joint: str, last: Mention) -> bool:
     """Whether one verb holds for a list that ends with `last`: `A and C are wrong`, but not `D, C is wrong`."""
-    return bool(re.search("or|nor|and|&", joint) or re.match(r"\W*(?:are|were|do|have|all|both)", phrase[last.end : last.end + 9]))
+    return bool(
+        re.search("or|nor|and|&", joint)
+        or re.match(r"\W*(?:are|were|do|have|all|both)", phrase[last.end : last.end + 9])
+    )
 
 
 def _after(phrase: str, mention: Mention) -> bool:

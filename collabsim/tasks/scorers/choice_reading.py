@@ -40,8 +40,12 @@ _NO_ANSWER = re.compile(
 _RUN = re.compile(r"\W*([A-Z]{1,26})\W*")
 _LONE = re.compile(r"[^\w+^=|\\/]*(?:[=→⇒]\s*)?([A-Za-z])(?:[^\w+#^*=<|/]|>)*")
 _SMALL = re.compile(r"([a-z])(?=[)\]\"'*]*\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")  # noqa: RUF001
-_PLACE = re.compile(r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?\W{0,9}([0-9]{1,2})(?![\w%/^]|[.,][0-9])", re.IGNORECASE)
-_LABEL_END = re.compile(r"[)\]}>\"'*]*\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE)  # noqa: RUF001
+_PLACE = re.compile(
+    r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?\W{0,9}([0-9]{1,2})(?![\w%/^]|[.,][0-9])", re.IGNORECASE
+)
+_LABEL_END = re.compile(
+    r"[)\]}>\"'*]*\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE
+)  # noqa: RUF001
 _BUT = re.compile(r"\bbut\b|\binstead\b|[,;.:—-]+\s*(?:it|this|that)(?:'s|\s+is)\b(?!\s*(?:not|n't))", re.IGNORECASE)
 
 
@@ -132,7 +136,12 @@ class Reading:
             if not text[mentions[0].end :].strip(" \t\n.,;:!)]}>\"'*"):
                 return UNCLEAR if mentions[0].state == "torn" else mentions[0].letter
             listed = all(JOINT.fullmatch(text, a.end, b.start) for a, b in zip(mentions, mentions[1:], strict=False))
-            if listed and len(mentions) > 1 and all(m.state != "rejected" for m in mentions) and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'"):
+            if (
+                listed
+                and len(mentions) > 1
+                and all(m.state != "rejected" for m in mentions)
+                and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'")
+            ):
                 return self._one_of([mention.letter for mention in mentions])
         return self.place(text, whole=True)
 
@@ -183,4 +192,3 @@ class Reading:
         if first.state == "affirmed" or not later or _LABEL_END.match(reply, first.end):
             return found
         return None
-

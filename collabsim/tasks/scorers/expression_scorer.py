@@ -137,7 +137,11 @@ def _phrase(text: str) -> Answer | None:
     text = LEAD.sub("", text, count=1) if LEAD.match(text) else text
     for candidate in dict.fromkeys((text, text.rstrip("!"), *_clauses(text))):
         answer = _answer(candidate)
-        if answer is not None and not isinstance(answer.value.value, Words | Opaque) and not is_prose(answer.value.value):
+        if (
+            answer is not None
+            and not isinstance(answer.value.value, Words | Opaque)
+            and not is_prose(answer.value.value)
+        ):
             return answer
     text = _clauses(text)[-1]
     if formulas := _formulas(text):

@@ -89,7 +89,11 @@ def option_words(text: str) -> str:
     while True:
         shorter = text.rstrip(".,;:!").rstrip() or text
         inner = shorter[1:-1]
-        if len(shorter) > 2 and _OUTER.get(shorter[0]) == shorter[-1] and not set(shorter[0] + shorter[-1]) & set(inner):
+        if (
+            len(shorter) > 2
+            and _OUTER.get(shorter[0]) == shorter[-1]
+            and not set(shorter[0] + shorter[-1]) & set(inner)
+        ):
             shorter = inner.strip() or shorter
         if shorter == text:
             return _ARTICLE.sub("", text, count=1) if _ARTICLE.match(text) else text
