@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from collabsim.errors import ScoringError
@@ -30,7 +31,9 @@ WALL_SECONDS = 20.0
 LONGEST = 20_000
 """Characters of a request's expressions; more is not compared."""
 
-_BOOT = "import sys; sys.path[:] = {path!r}; from collabsim.tasks.scorers.equivalence_worker import serve; serve()"
+_BOOT = "import runpy, sys; sys.path[:] = {path!r}; runpy.run_path({file!r})['serve']()"
+_FILE = str(Path(__file__).with_name("equivalence_worker.py"))
+"""Run by its path: importing it by name would load all of collabsim's tasks first."""
 
 
 class _Died(Exception):
@@ -92,7 +95,7 @@ class Worker:
     def _running(self) -> subprocess.Popen[bytes]:
         if self.process is None or self.process.poll() is not None:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT.format(path=sys.path)],
+                [sys.executable, "-c", _BOOT.format(path=sys.path, file=_FILE)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

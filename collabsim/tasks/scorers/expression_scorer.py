@@ -18,7 +18,7 @@ from collabsim.tasks.scorers.exact_scorer import LONGEST_LINE, PLACEHOLDERS
 from collabsim.tasks.scorers.math_reading import read
 from collabsim.tasks.scorers.math_same import same
 from collabsim.tasks.scorers.math_values import Listing, Opaque, Reading, Several, Words, is_prose
-from collabsim.tasks.scorers.number_scorer import BUT, LEAD, declared_number, last_mention
+from collabsim.tasks.scorers.number_scorer import BUT, NOT, declared_number, last_mention
 from collabsim.tasks.scorers.numbers import without_latex
 from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer, Extraction, declared_by, why_unparsed
 from collabsim.tasks.scorers.text import readable, squeezed
@@ -27,6 +27,14 @@ _REASON = re.compile(
     r"[,;.]?\s+(?:because|since|where|when|which|whenever|as\s+(?:the|we|it|shown)|for\s+(?:all|any|some)|so\s+that|so|with)\s",
     re.IGNORECASE,
 )
+_LEAD = re.compile(
+    r"(?:[\s:=≈~]|(?:that|therefore|thus|then|so|simply|just|only|exactly|approximately|approx\.?|about|around|roughly|nearly"
+    r"|equal to|equals|given by|clearly|now|indeed|the (?:number|value|expression|interval|set|matrix|point|pair|list)|is)\b)+",
+    re.IGNORECASE,
+)
+_WHICH = re.compile(r",?\s+(?:which|that)\s+(?:is|equals|gives|becomes|simplifies\s+to|evaluates\s+to)\s+", re.IGNORECASE)
+_TRUTH = re.compile(r"\b(?:is|are)\s+(true|false)\W*\Z", re.IGNORECASE)
+_ANGLES = re.compile(r"<([^<>=]+)>")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
 _BETWEEN_BOXES = re.compile(r"[\s$.]*(?:(?:,|;|and|or|&)[\s$]*){0,2}(?:[A-Za-z]\s*=\s*)?[\s$]*")
 _DISPLAY = re.compile(r"^\s*(?:\$\$|\\\[)\s*|\s*(?:\$\$|\\\])\s*$")
@@ -117,12 +125,10 @@ def _declared(declaration: Declaration) -> Answer | None:
     if text in PLACEHOLDERS:
         return None
     sentence, mark = first_sentence(text, initials=True)
-    if declaration.form == "label":
-        sentence = sentence if len(sentence) > 1 or mark != "!" else text
     if declaration.form != "label" and "?" in mark:
         return None
-    if mark.startswith("!") and re.search(r"[0-9)n]$", sentence):
-        sentence += "!"  # read with it if the factorial is meant; see `_phrase`
+    if mark == "!." or (mark == "!" and declaration.form == "label"):
+        sentence += "!"  # a factorial, where no sentence is exclaimed
     if declaration.negated:
         but = BUT.search(sentence)
         return _phrase(sentence[but.end() :]) if but else None
@@ -134,8 +140,10 @@ def _declared(declaration: Declaration) -> Answer | None:
 
 def _phrase(text: str) -> Answer | None:
     """What a declaring phrase says: all of it if it is mathematics, else its formula, its number, or its words."""
-    text = LEAD.sub("", text, count=1) if LEAD.match(text) else text
-    for candidate in dict.fromkeys((text, text.rstrip("!"), *_clauses(text))):
+    text = _LEAD.sub("", text, count=1) if _LEAD.match(text) else text
+    text = _ANGLES.fullmatch(text)[1] if _ANGLES.fullmatch(text) else text  # type: ignore[index]
+    clause = _REASON.split(text)[0].rstrip(" ,;:")
+    for candidate in dict.fromkeys((clause, clause.rstrip("!"), text)):
         answer = _answer(candidate)
         if (
             answer is not None
@@ -143,7 +151,9 @@ def _phrase(text: str) -> Answer | None:
             and not is_prose(answer.value.value)
         ):
             return answer
-    text = _clauses(text)[-1]
+    if which := _WHICH.search(text):
+        return _phrase(text[which.end() :])
+    text = clause
     if formulas := _formulas(text):
         return formulas[0] if text.lstrip().startswith(("$", "\\(", "\\[")) else formulas[-1]
     number = declared_number(squeezed(without_latex(text)))
@@ -152,20 +162,18 @@ def _phrase(text: str) -> Answer | None:
     return _answer(text) if len(text) <= LONGEST_LINE else None
 
 
-def _clauses(text: str) -> list[str]:
-    """A phrase without its reason ("5 because ...")."""
-    return [_REASON.split(text)[0].rstrip(" ,;:")]
-
-
 def _formulas(text: str) -> list[Answer]:
-    found = [next(filter(None, match.groups())) for match in _FORMULA.finditer(text)][-MOST_FORMULAS:]
-    answers = [_answer(formula) for formula in found]
+    """The formulas of a text that are not negated, as answers."""
+    found = [match for match in _FORMULA.finditer(text) if not NOT.search(text[max(0, match.start() - 80) : match.start()])]
+    answers = [_answer(next(filter(None, match.groups()))) for match in found[-MOST_FORMULAS:]]
     return [answer for answer in answers if answer is not None]
 
 
 def _undeclared(part: str, *, declared: bool) -> Answer | None:
     """The answer of a reply that declares none: all of one short line, else its last formula or number."""
     if "\n" not in part and len(part) <= LONGEST_LINE and not declared:
+        if truth := _TRUTH.search(part):
+            return _answer(truth[1])
         answer = _phrase(_DISPLAY.sub("", part))
         label = re.match(r"(?:yes|no|true|false)\b", part, re.IGNORECASE)
         return answer if answer is None or label or not is_prose(answer.value.value) or len(part.split()) <= 6 else None

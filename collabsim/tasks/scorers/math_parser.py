@@ -136,11 +136,11 @@ class _Parser:
         return _signed(sign or "+", self.factor())
 
     def starts_factor(self) -> bool:
-        if self.now.kind == "number":
+        if self.now.kind == "number" and self.tokens[self.place - 1].text not in ("!", ")"):
             raise Unreadable("two numbers side by side")
         if self.now.kind == "mark":
             return self.now.text in _STARTS and not (self.now.text == "|" and self.bars)
-        return self.now.kind in ("word", "command")
+        return self.now.kind in ("word", "command", "number")
 
     def factor(self) -> Node:
         node = self.atom()
@@ -255,6 +255,10 @@ class _Parser:
             return nodes.root(self.atom(), nodes.number(2 if text == "sqrt" else 3))
         if text in _CALLED and self.taken("("):
             return nodes.call(_CALLED[text], self.enclosed("("))
+        if text[-1] in "xyθ" and text[:-1] in FUNCTIONS:
+            self.place -= 1
+            self.tokens[self.place] = Token("word", text[-1], True)
+            return self.function(FUNCTIONS[text[:-1]])
         if text in FUNCTIONS:
             return self.function(FUNCTIONS[text])
         if text.lower() in _CONSTANTS:
@@ -264,12 +268,13 @@ class _Parser:
         return self.letters(text)
 
     def letters(self, text: str) -> Node:
-        """A run of letters as a product of variables, unless it looks like a word."""
-        if len(text) > 1 and (len(text) > 3 or _NO_PRODUCT.search(text)):
-            raise Unreadable(text)
-        *first, last = text
-        parts = [nodes.constant(_SINGLE[letter]) if letter in _SINGLE else nodes.symbol(letter) for letter in first]
-        return nodes.multiply(*parts, self.subscripted(last))
+        """The first of a run of letters as a variable, the rest to come; a run that looks like a word is unreadable."""
+        if len(text) > 1:
+            if len(text) > 3 or _NO_PRODUCT.search(text):
+                raise Unreadable(text)
+            self.place -= 1
+            self.tokens[self.place] = Token("word", text[1:], False)
+        return self.subscripted(text[0])
 
     def subscripted(self, name: str) -> Node:
         if not self.taken("_"):

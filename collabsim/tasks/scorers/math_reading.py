@@ -35,7 +35,7 @@ from collabsim.tasks.scorers.math_values import (
     is_prose,
     scalar,
 )
-from collabsim.tasks.scorers.numbers import Range
+from collabsim.tasks.scorers.numbers import NUMBER_WORDS, Range
 from collabsim.tasks.scorers.quantities import Quantity, unit_of, with_unit
 from collabsim.tasks.scorers.text import without_markup
 
@@ -44,9 +44,8 @@ _PLAIN = re.compile(rf"([-+]?) ?({_DIGITS})(?: ?/ ?([1-9][0-9]{{0,50}}))?\.?")
 _RANGE = re.compile(rf"({_DIGITS}) ?(?:-|–|—|to|through|\.\.\.?|…) ?({_DIGITS})(?: [A-Za-z%°]+)*")
 _LABEL = re.compile(r"(yes|no|true|false)\b(?=\s*(?:[,.;:!—-]|\Z))", re.IGNORECASE)
 _SAME_LABEL = {"true": "yes", "false": "no"}
-_RATIO = re.compile(r"[0-9]{1,18}(?: ?: ?[0-9]{1,18})+")
-_BASED = re.compile(r"\(?([0-9A-Fa-f]{1,400})\)?\s?_\s?\{?\s?([0-9]{1,2}|two|three|eight|sixteen|ten)\s?\}?")
-_BASES = {"two": "2", "three": "3", "eight": "8", "ten": "10", "sixteen": "16"}
+_RATIO = re.compile(r"([0-9]{1,18}(?: ?: ?[0-9]{1,18})+)(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
+_BASED = re.compile(r"\(?([0-9A-Fa-f]{1,400})\)?\s?_\s?\{?\s?([0-9]{1,2}|[a-z]{3,9})\s?\}?")
 _EMPTY = re.compile(r"∅|⦃ ?⦄|(?:the )?empty set|no(?: real| integer| such)? (?:solutions?|roots?)|none", re.IGNORECASE)
 _UNDEFINED = re.compile(r"undefined|dne|does not exist|not defined|indeterminate", re.IGNORECASE)
 _ALL = re.compile(
@@ -64,18 +63,12 @@ _TAIL = re.compile(
     rf"(?P<value>.*?[0-9A-Za-z)}}\]π])(?P<unit>\s?[%°](?:\s?[CF]\b)?|\s?/\s?{_UNIT}|\s(?:{_UNIT}(?:\s?[/*]\s?|\s|-))*{_UNIT})\)?"
 )
 _SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|[mk]?[mg]|°[CF])")
+_UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
 _NO_UNIT = frozenset(
     "squared cubed factorial times plus minus over choose halves thirds quarters more less divided or and".split()
 )
 _FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc)")
-_WORD_NUMBERS = {
-    name: Fraction(size)
-    for size, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty".split()
-    )
-}
 _LATEX = re.compile(r"\\[A-Za-z]|[=<>≤≥≠∈^∪∩∖]|[0-9] ?[-+*/] ?[0-9]")
 _NOT_A_NUMBER = frozenset({"nan", "null", "n/a"})
 
@@ -123,7 +116,7 @@ def _words(text: str) -> Value | None:
 def _plain_number(text: str) -> Fraction | None:
     match = _PLAIN.fullmatch(text)
     if match is None:
-        return _WORD_NUMBERS.get(text.casefold())
+        return NUMBER_WORDS.get(text.casefold())
     size = Fraction(match[2].replace(",", "")) / int(match[3] or 1)
     return -size if match[1] == "-" else size
 
@@ -135,12 +128,15 @@ def _range(text: str) -> Range | None:
 
 
 def _ratio(text: str) -> Ratio | None:
-    return Ratio(tuple(map(int, text.split(":")))) if _RATIO.fullmatch(text) else None
+    match = _RATIO.fullmatch(text)
+    return Ratio(tuple(map(int, match[1].split(":"))), (match[2] or "").lower()) if match else None
 
 
 def _based(text: str) -> Based | None:
     match = _BASED.fullmatch(text)
-    return Based(match[1].upper(), _BASES.get(match[2], match[2])) if match else None
+    if match is None or not (match[2].isdigit() or match[2] in NUMBER_WORDS):
+        return None
+    return Based(match[1].upper(), str(NUMBER_WORDS.get(match[2], match[2])))
 
 
 def _special(text: str) -> Value | None:
@@ -246,8 +242,8 @@ def _with_tail(text: str, inner: _Inner) -> Value | None:
         return None
     if "°" in match["unit"] and _FUNCTION.search(match["value"]):
         return None  # an angle inside
-    words = match["unit"].strip().lstrip("/").strip()
-    known = [unit_of(part) is not None for part in _UNIT_PART.split(words) if part] + [unit_of(words) is not None]
+    words = _UNIT_POWER.sub(r"^\1", match["unit"]).strip().lstrip("/").strip()
+    known = [unit_of(part.split("^")[0]) is not None for part in _UNIT_PART.split(words) if part] + [unit_of(words) is not None]
     if not (known[-1] or all(known[:-1])) and (_tree(text) is not None or _NO_UNIT & set(words.casefold().split())):
         return None
     if match.re is _SHORT_TAIL and not known[-1]:

@@ -64,7 +64,7 @@ def _equation(sides: list[str], read: Read) -> Value | None:
     unknown, rest = nodes.symbols_of(left), nodes.symbols_of(right)
     if not unknown:
         return value
-    if len(sides) == 2 and (rest or unknown <= _COORDINATES):
+    if len(sides) == 2 and (rest or (len(unknown) > 1 and unknown <= _COORDINATES)):
         return Equation(left, right)
     return Named(sides[0].replace(" ", ""), value)
 

@@ -24,6 +24,7 @@ from collabsim.tasks.scorers.math_values import (
     Matrix,
     Named,
     Opaque,
+    Ratio,
     Reading,
     Several,
     Union,
@@ -130,14 +131,19 @@ def _distinct(items: Sequence[Value]) -> list[Value]:
 
 
 def _same_sequences(a: Sequence[Value], b: Sequence[Value]) -> bool:
-    return len(a) == len(b) and all(map(same_values, a, b))
+    return len(a) == len(b) and all(map(_same_members, a, b))
+
+
+def _same_members(a: Value, b: Value) -> bool:
+    """Inside a list, a list of one is not its member."""
+    return isinstance(a, Listing) == isinstance(b, Listing) and same_values(a, b)
 
 
 def _same_sets(a: list[Value], b: list[Value]) -> bool:
     """Whether each value of one is in the other, by pairing them off."""
     left = list(b)
     for value in a:
-        partner = next((k for k, other in enumerate(left) if same_values(value, other)), None)
+        partner = next((k for k, other in enumerate(left) if _same_members(value, other)), None)
         if partner is None:
             return False
         del left[partner]
@@ -171,6 +177,10 @@ def _based(a: Based, b: Value) -> bool | None:
     return a.digits.isdigit() and b == Fraction(int(a.digits)) if isinstance(b, Fraction) else None
 
 
+def _ratio(a: Ratio, b: Value) -> bool | None:
+    return a.parts == b.parts and not (a.half and b.half) if isinstance(b, Ratio) else None
+
+
 _RULES: tuple[tuple[type, Any], ...] = (
     (Several, _several),
     (Named, _named),
@@ -180,6 +190,7 @@ _RULES: tuple[tuple[type, Any], ...] = (
     (Union, _union),
     (Interval, _interval),
     (Based, _based),
+    (Ratio, _ratio),
 )
 
 

@@ -31,7 +31,7 @@ _SIGNS = {
     **{"#": "#", "_": "_", "euro": " ", "pounds": " ", "cap": "∩", "setminus": "∖", "backslash": "∖"},
 }
 _PLAIN_SIGNS = str.maketrans({"×": "*", "·": "*", "∙": "*", "÷": "/", "⩽": "≤", "⩾": "≥", "º": "°", "˚": "°", "∗": "*"})
-_COMMAND = re.compile(r"\\([A-Za-z]+|[{}&%$#_])[ \t]*")
+_COMMAND = re.compile(r"\\([A-Za-z]+|[{}&%$#_])")
 _GONE = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|boldsymbol|hfill)"
     r"(?![A-Za-z])\.?|\\(?:label|tag|h?phantom|hspace|vspace)\*?\{[^{}]*\}|\\q?quad(?![A-Za-z])|\\[,;:!>]|\\(?=\s)|~"
@@ -46,7 +46,7 @@ _DEGREES = re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))")
 _REPEATING = re.compile(r"([0-9]*)\.([0-9]*)\\(?:overline|bar|dot|overset\{\.\})\s*\{?([0-9]+)\}?")
 _REPEATED = re.compile(r"(?<![0-9.])([0-9]+)\.([0-9]*?)([0-9]{1,6})\3{2,}\s?(?:…|\.\.\.)")
 _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:(?:\{,\}|\\,|,\s?\\!)[0-9]{3})+(?![0-9])")
-_SPACED = re.compile(r"(?<![0-9.,/^])(?<![0-9] )[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9./,]| [0-9])")
+_SPACED = re.compile(r"(?<![0-9.,/^])(?<![0-9] )[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]|[./,][0-9]| [0-9])")
 _DOLLARS = re.compile(r"(?:\b(?:US|CA|AU|NZ))?\s?\\?[$€£¥₹]|\\[()\[\]]")
 _ROW_END = re.compile(r"\\\\(?:\[[^\]]{0,10}\])?|\\cr(?![A-Za-z])")
 _NUMBER_SETS = {"R": "ℝ", "Z": "ℤ", "N": "ℕ", "Q": "ℚ", "C": "ℂ"}

@@ -74,9 +74,11 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`3:4`, `10:30`."""
+    """`3:4`, `10:30 p.m.`"""
 
     parts: tuple[int, ...]
+    half: str = ""
+    """`a` or `p` for times of the day."""
 
 
 @dataclass(frozen=True, slots=True)

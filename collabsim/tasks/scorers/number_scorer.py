@@ -16,6 +16,7 @@ from collabsim.tasks.item import Answer, ItemView
 from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
 from collabsim.tasks.scorers.math_reading import read as read_mathematics
 from collabsim.tasks.scorers.numbers import (
+    NUMBER_WORDS,
     Found,
     Number,
     grouped,
@@ -34,7 +35,7 @@ LEAD = re.compile(
     r"|roughly|nearly|equal to|equals|given by|clearly|now|indeed|a total of|the number|the value|is)\b)+",
     re.IGNORECASE,
 )
-_NOT = re.compile(r"(?:\bnot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
+NOT = re.compile(r"(?:\bnot|\bcannot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
 BUT = re.compile(r"\b(?:but|it is|it's|rather|instead)\s+", re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*+•]|[0-9]{1,2}[.)])\s+(?=\S)")
 _OPERATOR = frozenset("+-*/×÷^<>·")
@@ -153,7 +154,15 @@ def declared_number(sentence: str) -> _Read | Unclear | None:
         return _last_side(sentence) or NO_NUMBER
     if starts_with_number:
         return NO_NUMBER if number_at(sentence) is None else SEVERAL
-    return _last_number(sentence)
+    return _in_words(sentence) or _last_number(sentence)
+
+
+def _in_words(sentence: str) -> _Read | None:
+    """A small number in words, with no more than a noun after it."""
+    words = sentence.casefold().split()
+    if not 1 <= len(words) <= 2 or words[0] not in NUMBER_WORDS or words[-1] in ("of", "hundred", "thousand"):
+        return None
+    return sentence.split()[0], NUMBER_WORDS[words[0]]
 
 
 def _negated(sentence: str) -> _Read | None:
@@ -177,7 +186,7 @@ def _last_number(text: str) -> _Read | Unclear | None:
     found = _numbers(text)
     for number in reversed(found):
         before = text[max(0, number.start - 80) : number.start].rstrip()
-        if before[-1:] in _OPERATOR or _NOT.search(text[max(0, number.start - 80) : number.start]):
+        if before[-1:] in _OPERATOR or NOT.search(text[max(0, number.start - 80) : number.start]):
             continue
         if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, found, number):
             return SEVERAL

@@ -38,6 +38,14 @@ class PlusMinus:
 
 Number = Fraction | Quantity | Range | PlusMinus
 
+NUMBER_WORDS = {
+    name: Fraction(size)
+    for size, name in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty".split()
+    )
+}
+
 _PLAIN = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 _CURRENCY = r"(?:(?:US\s?)?[$€£¥₹]\s?)"
 _EXPONENT = r"[{{(]?\s?(?P<{}>[-+]?[0-9]+)\s?[)}}]?"
@@ -69,7 +77,7 @@ _RANGE = re.compile(r"\s?(?:[-–—]|\.\.+|\b(?:to|through)\b)\s?")
 _LIST = re.compile(r"\s?(?:[,;&]|,?\s?\b(?:and|or)\b)\s?")
 _UNIT_AND = re.compile(r"\s[A-Za-z]+,?\s(?:and|or|&)\s")
 
-_SPACED = re.compile(r"\A[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9./,]|\s?[0-9])")
+_SPACED = re.compile(r"\A[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]|[.,/][0-9]|\s?[0-9])")
 _FRAC = re.compile(
     r"(?P<before>[0-9])?\s?\\[dtc]?frac\s*(?:\{\s*(?P<a>[^{}]*?)\s*\}\s*|(?P<a1>[0-9]))(?:\{\s*(?P<b>[^{}]*?)\s*\}|\s*(?P<b1>[0-9]))"
 )
