@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from collabsim.errors import ConfigError, DataError
 from collabsim.pool import nearest
@@ -49,7 +50,7 @@ def kind_of(record: Record) -> str:
         return record.kind
     if record.choices:
         return "choice"
-    if record.fields.get("tests"):
+    if record.fields.get("tests") or record.fields.get("cases"):
         return "code"
     golds = (record.gold,) if isinstance(record.gold, str) else record.gold
     if all(whole_number(gold, units=False) is not None for gold in golds):
@@ -76,7 +77,7 @@ def build_item(
     choices = dict(record.choices) if kind == "choice" else {}
     gold = record.gold if choices or not record.choices else _option_texts(record)
     accepted = gold if isinstance(gold, str) else gold[0] if kind == "verifier" else list(gold)
-    content = [record.question, choices, accepted, *([record.fields.get("tests")] if kind == "code" else [])]
+    content = [record.question, choices, accepted, *(_judged_by(record) if kind == "code" else [])]
     item_id = digest(content)[:16]
     asked = task_prompt(record.question, choices, kind, prompt, entry_point=record.fields.get("entry_point"))
     guess = (1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else record.chance or 0.0
@@ -114,10 +115,15 @@ def _self_test(item: Item, prompt: str | None) -> None:
         raise Unusable("empty_reply_scores")
 
 
+def _judged_by(record: Record) -> list[Any]:
+    """What decides about a program: its tests, or the inputs and outputs of its cases."""
+    return [record.fields[name] for name in ("tests", "cases") if record.fields.get(name)]
+
+
 def _check_program(item: Item) -> None:
-    """Raises `Unusable` unless there are tests, and they and the reference solution (if any) are Python."""
-    tests = item.extra.get("tests")
-    if not tests:
+    """Raises `Unusable` unless there are cases, or tests that are Python."""
+    tests = item.extra.get("tests") or ""
+    if not tests and not item.extra.get("cases"):
         raise Unusable("no_tests")
     sources = [item.extra.get("setup") or "", "\n".join(tests) if isinstance(tests, list) else str(tests)]
     try:

@@ -9,6 +9,7 @@ declarations, which stand in `data_sets.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -42,18 +43,21 @@ class KnownSource(TableSource):
         tables: Mapping[str, Sequence[Row]],
         read: Reader,
         *,
+        kind: str = "mixed",
         shuffle: bool = False,
         prompt: str | None = None,
     ) -> None:
         super().__init__(name, tables, known=list(ROLES.values()))
         self.roles = dict(ROLES)
         self.read = read
+        self.kind = None if kind == "mixed" else kind
         self.shuffle = shuffle
         self.prompt = prompt
 
     def record(self, row: Row) -> Record:
         """A row as a record. Raises `Unusable`."""
-        return read_record(self.read(row), self.roles)
+        record = read_record(self.read(row), self.roles)
+        return replace(record, kind=self.kind) if record.kind is None else record
 
 
 def open_known(name: str, options: Mapping[str, Any], base: Path, fields: Mapping[str, str] | None) -> TableSource:
@@ -100,7 +104,9 @@ def open_on_hub(data_set: DataSet, revision: str | None, base: Path) -> KnownSou
     if "dev" not in tables:
         tables = divided(tables["test"], hub.read)
     shuffle = hub.shuffle or data_set.shuffle
-    return KnownSource(f"hub:{hub.id}", tables, hub.read, shuffle=shuffle, prompt=data_set.prompt)
+    return KnownSource(
+        f"hub:{hub.id}", tables, hub.read, kind=data_set.kind, shuffle=shuffle, prompt=data_set.prompt
+    )
 
 
 def divided(rows: Iterable[Row], read: Reader) -> dict[str, list[Row]]:

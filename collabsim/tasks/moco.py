@@ -72,7 +72,9 @@ def open_moco(name: str, fields: Mapping[str, str] | None = None) -> TableSource
     tables = {split: data[split] for split in ("dev", "test") if isinstance(data.get(split), list)}
     if name in DATA_SETS and not fields:
         known = DATA_SETS[name]
-        return KnownSource(f"moco:{name}", tables, known.read, shuffle=known.shuffle, prompt=known.prompt)
+        return KnownSource(
+            f"moco:{name}", tables, known.read, kind=known.kind, shuffle=known.shuffle, prompt=known.prompt
+        )
     if task_type in READ_AS and not fields:
         return KnownSource(f"moco:{name}", tables, READ_AS[task_type])
     return TableSource(f"moco:{name}", tables, fields=fields)

@@ -22,7 +22,7 @@ GOLD = ("answer", "gold", "output", "solution", "target", "label", "answerKey")
 CHOICES = ("choices", "options")
 TOPIC = ("topic", "domain", "subfield", "subtask", "subject", "category", "benchmark_name")
 ROLES = {"question": QUESTION, "gold": GOLD, "choices": CHOICES, "topic": TOPIC}
-ROLES |= {name: (name,) for name in ("kind", "difficulty", "tests")}
+ROLES |= {"tests": ("tests", "cases")} | {name: (name,) for name in ("kind", "difficulty")}
 
 
 class Unusable(Exception):

@@ -212,10 +212,10 @@ def _program(row: Row, question: str, entry: str | None, tests: str | None, **re
 
 
 def tested_function(assertion: str) -> str | None:
-    """The function that an assertion calls, outermost first; built-in functions do not count."""
+    """The function that an assertion calls, outermost first; a built-in one only where there is no other."""
     try:
         tree = ast.parse(assertion.strip())
     except (SyntaxError, ValueError):
         return None
-    calls = (node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name))
-    return next((name for name in calls if not hasattr(builtins, name)), None)
+    calls = [node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    return next((name for name in calls if not hasattr(builtins, name)), calls[0] if calls else None)

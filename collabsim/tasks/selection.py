@@ -121,7 +121,9 @@ def reordered(record: Record) -> Record:
 
 
 def _same_gold(a: Item, b: Item) -> bool:
-    """Whether two repeats of one question have one gold, by option text where letters may differ."""
+    """Whether two repeats of one question have one gold, by option text where letters may differ; programs may differ."""
+    if a.view.kind == "code":
+        return True
     if a.view.choices and b.view.choices:
         return _gold_texts(a) == _gold_texts(b)
     return a.score(f"Answer: {b.gold_text}").score == 1.0

@@ -88,7 +88,7 @@ def _evaluated(node: Node) -> float:
     """The value of an expression without variables. Raises what arithmetic raises, and `KeyError` for other names."""
     head, parts = node[0], node[1:]
     if head == "number":
-        return parts[0] / parts[1]
+        return float(parts[0] / parts[1])
     if head == "constant":
         return _CONSTANTS[parts[0]]
     if head == "call":

@@ -243,7 +243,9 @@ def _with_tail(text: str, inner: _Inner) -> Value | None:
     if "°" in match["unit"] and _FUNCTION.search(match["value"]):
         return None  # an angle inside
     words = _UNIT_POWER.sub(r"^\1", match["unit"]).strip().lstrip("/").strip()
-    known = [unit_of(part.split("^")[0]) is not None for part in _UNIT_PART.split(words) if part] + [unit_of(words) is not None]
+    known = [unit_of(part.split("^")[0]) is not None for part in _UNIT_PART.split(words) if part] + [
+        unit_of(words) is not None
+    ]
     if not (known[-1] or all(known[:-1])) and (_tree(text) is not None or _NO_UNIT & set(words.casefold().split())):
         return None
     if match.re is _SHORT_TAIL and not known[-1]:
