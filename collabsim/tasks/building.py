@@ -20,8 +20,9 @@ from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
 from collabsim.tasks.scorers.exact_scorer import ExactScorer
 from collabsim.tasks.scorers.number_scorer import NumberScorer
 from collabsim.tasks.scorers.numbers import whole_number
+from collabsim.tasks.scorers.text_scorer import TextScorer
 
-SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExactScorer, ChoiceScorer)}
+SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExactScorer, ChoiceScorer, TextScorer)}
 
 
 @cache
