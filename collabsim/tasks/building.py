@@ -27,10 +27,19 @@ from collabsim.tasks.scorers.exact_scorer import ExactScorer
 from collabsim.tasks.scorers.expression_scorer import ExpressionScorer
 from collabsim.tasks.scorers.number_scorer import NumberScorer
 from collabsim.tasks.scorers.numbers import whole_number
+from collabsim.tasks.scorers.text_scorer import TextScorer
 
 SCORERS = {
     scorer.kind: scorer
-    for scorer in (NumberScorer, ApproximateScorer, ExpressionScorer, ExactScorer, ChoiceScorer, CodeScorer)
+    for scorer in (
+        NumberScorer,
+        ApproximateScorer,
+        ExpressionScorer,
+        ExactScorer,
+        ChoiceScorer,
+        TextScorer,
+        CodeScorer,
+    )
 }
 
 _EXPRESSION = re.compile(r"\\[a-zA-Z]|\^|^[\[(].*\d.*[\])]$|^[a-z]\s?=|^-?\d+(?:\s*,\s*-?\d+)+$")

@@ -51,12 +51,12 @@ _FOREIGN = re.compile(
     re.IGNORECASE,
 )
 _CORRECTION = re.compile(
-    r"(?:\b(?:wait|hmm+|actually|oops|sorry|correction|rather|instead|no|nope|scratch that|my mistake|on second thoughts?|I mean"
+    r"(?:\b(?:wait|hmm+|actually|oops|sorry|correction|rather|instead|no|nope|scratch that|my mistake|on (?:second thoughts?|(?:further |closer )?(?:reflection|inspection))|I meant?"
     r"|or better|yes|make that)\b[\s,.:;!?—–-]*)+",  # noqa: RUF001
     re.IGNORECASE,
 )
 _BUT = re.compile(
-    r"\b(?:but|however|instead)[,:]?\s+(?:(?:in fact|actually|really|now|rather),?\s+)?(?:I\s+(?:now\s+)?(?:think|believe|say)\s+)?"
+    r"(?<!anything )(?<!nothing )(?<!all )(?<!none )\b(?:but|however|instead)[,:]?\s+(?:(?:in fact|actually|really|now|rather),?\s+)?(?:I\s+(?:now\s+)?(?:think|believe|say)\s+)?"
     r"(?:(?:it|this|that)(?:'s| is| must be| should be)\s+)?(?=\(?(?:option\s|choice\s)?\(?[A-Z]\)?\s*(?:[.!\n]|\Z))",
     re.IGNORECASE,
 )
@@ -72,12 +72,13 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _SUPPOSES = re.compile(
-    r"(?:\b(?:if|suppose|supposing|assum\w+|whether|unless|were|had|tempt\w+|mislead\w*|at first|initially|originally|previously|first|another|next|second|other|worst|weakest|least\s+\w+|runner-up|close)\b"
+    r"\bif\b[^.!?\n;]{0,60}\b(?:were|had)\b[^.!?\n;]{0,40}\Z|(?:\b(?:if|suppose|supposing|assum\w+|whether|unless|were|had|tempt\w+|mislead\w*|at first|initially|originally|previously|first|another|next|second|other|worst|weakest|least\s+\w+|runner-up|close)\b"
     r"|\b(?:some|others?|people|many|one|you|they|students?|someone|somebody|most)\b[^.!?\n,;]{0,30}\b(?:say|says|think|thinks|believe|believes|assume|argue|argues|guess|claim|claims|suggest|suggests|pick|choose)"
     r"|\b(?:might|may|could|would)\s+(?:say|think|believe|guess|argue|suggest|seem))\b[^.!?\n,;]{0,30}\Z",
     re.IGNORECASE,
 )
 _REFERS = re.compile(r"\bI\s*(?:'d|would)?\s*\Z", re.IGNORECASE)
+_BOTH_RIGHT = re.compile(rf"{JOINT.pattern}|[^.!?;\n]{{0,60}}\b(?:and|so is|also)\s+(?:\w+\s+)?[(\[\"']{{0,8}}", re.IGNORECASE)
 _MARKS = ("box", "open box", "tag", "marker")
 
 
@@ -96,19 +97,23 @@ def choice_declarations(text: str, reading: Reading) -> list[Declaration]:
     for pattern in (_CORRECTION, _BUT):
         for match in last_matches(pattern, text):
             found.append(Declaration("correction", match.end(), text[match.end() : match.end() + 300]))
-    found += [Declaration("correction", start, text[start:end]) for start, end in _affirmed(text, reading)]
+    found += [Declaration("correction", start, named) for start, named in _affirmed(text, reading)]
     said = [declaration for declaration in (_as_said(text, one) for one in found) if declaration]
     return sorted(said, key=lambda declaration: declaration.start)
 
 
-def _affirmed(text: str, reading: Reading) -> list[tuple[int, int]]:
-    """Spans of mentions that are called right, joined ones together."""
-    spans: list[tuple[int, int]] = []
+def _affirmed(text: str, reading: Reading) -> list[tuple[int, str]]:
+    """Where options are called right, and their names; those that are called right together are one."""
+    spans: list[tuple[int, str]] = []
     last: Mention | None = None
     for mention in reading.mentions(text):
         if mention.state == "affirmed":
-            together = last is not None and JOINT.fullmatch(text, last.end, mention.start)
-            spans.append((spans.pop()[0] if together else mention.start, mention.end))
+            named = text[mention.start : mention.end]
+            if last is not None and _BOTH_RIGHT.fullmatch(text, last.end, mention.start):
+                start, before = spans.pop()
+                spans.append((start, f"{before} and {named}"))
+            else:
+                spans.append((mention.start, named))
         last = mention if mention.state == "affirmed" else None
     return spans
 

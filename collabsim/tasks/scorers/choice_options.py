@@ -68,9 +68,11 @@ class Options:
         if found := self.starting.match(phrase, start):
             return Mention(str(found.lastgroup), start, found.end())
         if self.numbers and (number := _NUMBER.match(phrase, start)):
-            for end in (number.end(), number.end(1)):
-                if letter := self._by_value(phrase[start:end].rstrip(".,")):
-                    return Mention(letter, start, end)
+            if letter := self._by_value(phrase[start : number.end()].rstrip(".,")):
+                return Mention(letter, start, number.end())
+            letter = self._by_value(number[1].rstrip(".,"))
+            if letter and (not self.numbers[letter][1] or number[2] is None or number[2].casefold() in _VERBS):
+                return Mention(letter, start, number.end(1))
         return None
 
     def _by_value(self, text: str) -> str | None:
@@ -99,7 +101,13 @@ class Options:
                 continue
             if letter := self._letter(phrase, match):
                 found.append(self._with_text(phrase, Mention(letter, match.start(), match.end())))
-        return _outermost(found)
+        return _outermost(found + self._places(phrase))
+
+    def _places(self, phrase: str) -> list[Mention]:
+        """Options named by number (`option 3`), where no option's text is one."""
+        letters = [] if self.numeric else list(self.texts)
+        found = [match for match in last_matches(_NAMED_PLACE, phrase, MOST_LETTERS) if int(match[1]) <= len(letters)]
+        return [Mention(letters[int(match[1]) - 1], match.start(1), match.end(1)) for match in found]
 
     def _numbers(self, phrase: str) -> list[Mention]:
         matches = [match for match in _NUMBER.finditer(phrase) if not _in_formula(phrase, match)]
@@ -134,12 +142,11 @@ SHORT = 200
 LONGEST_LABEL = 80
 """Characters before a bracketed letter in which its option's text is looked for."""
 
-_NUMBER = re.compile(
-    r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(?:%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?"
-)
+_NUMBER = re.compile(r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?")
+_NAMED_PLACE = re.compile(r"\b(?:option|choice)\s+\(?([1-9][0-9]?)(?![\w%/^]|[.,][0-9])", re.IGNORECASE)
 _QUANTITY = re.compile(r"([-+]?\s?[\d.,/ ]*\d[\d,./]*)\s*([%A-Za-z][\w/^*% ]{0,30})?")
-ENDS = re.compile(r"[)\]}\"'*]*\s*(?:[.,;:!)\]}\n]|\Z)")
-_LABEL = re.compile(r"[)\]}>\"'*]*[.:,]?[)\]}\"'*]*\s*(?:[-–—=/(:\[\"']+\s*)?")  # noqa: RUF001
+ENDS = re.compile(r"[)\]}\"'*]{0,8}\s*(?:[.,;:!)\]}\n]|\Z)")
+_LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\"']+\s*)?")  # noqa: RUF001
 _NEXT_WORD = re.compile(r"\s+([A-Za-z']+)")
 _NAMED = re.compile(r"\b(?:option|choice|letter|answer)s?\s*[\"'(]*\Z", re.IGNORECASE)
 _VERBS = frozenset(
@@ -158,7 +165,7 @@ _TERM_AFTER = re.compile(
     r"|\.\s?(?:coli|elegans|aureus|pylori|cerevisiae|melanogaster|subtilis|pneumoniae|falciparum|sapiens|albicans|tuberculosis"
     r"|pyogenes|difficile|botulinum|cholerae|gonorrhoeae|meningitidis|influenzae|thaliana|musculus|rerio|rex)\b"
 )
-_FORMULA_BEFORE = re.compile(r"(?:(?<![=-])[<>|^]|(?<=\w)\s*[=*]|[<>=]=|\w\s+\+)\s*\Z")
+_FORMULA_BEFORE = re.compile(r"(?:(?<![=-])[<>|^]|(?<=\w)\s*[=*]|[<>=]=|(?<![A-Z])(?<![A-Z]\s)(?<![A-Z]\)\s)\+)\s*\Z")
 _FORMULA_AFTER = re.compile(r"\s*(?:=(?![=>])|[<^|*≤≥≈≠±](?!\*)|\+\s*[\da-z]|>\s*[\da-z])|\s*->?\s*\d")
 
 
@@ -181,10 +188,8 @@ def _is_word(phrase: str, match: re.Match[str]) -> bool:
     if _NAMED.search(phrase[max(0, match.start() - 12) : match.start()]) and bare != "a":
         return False
     if bare == "I":
-        return after is not None or bool(
-            re.search(r"\b(?!is\b|be\b|with\b|or\b|and\b|to\b)[a-z']+\s+\Z", phrase[: match.start()][-20:])
-        )
-    return after is not None and after[1].casefold() not in _VERBS
+        return after is not None or bool(re.search(r"\b(?!is\b|be\b|with\b|or\b|and\b|to\b)[a-z']+\s+\Z", phrase[: match.start()][-20:]))
+    return after is not None and after[1].casefold() not in _VERBS and not re.fullmatch("[A-Z]", after[1])
 
 
 def _is_term(phrase: str, match: re.Match[str]) -> bool:
@@ -233,11 +238,13 @@ def read_options(choices: tuple[tuple[str, str], ...]) -> Options:
 
 
 def _tells(words: str) -> bool:
-    return (len(words) > 2 or not words.isascii()) and words not in _COMMON and not words[:1].isdigit()
+    return (len(words) > 2 or not words.isascii()) and words not in _COMMON and _quantity(words, unit=False) is None
 
 
-def _quantity(words: str) -> tuple[Number, str] | None:
+def _quantity(words: str, *, unit: bool = True) -> tuple[Number, str] | None:
     split = _QUANTITY.fullmatch(words)
+    if split and split[2] and not unit:
+        return None
     value = whole_number(split[1], units=False) if split else None
     return None if split is None or value is None else (value, option_words(split[2]) if split[2] else "")
 
@@ -252,7 +259,7 @@ def _letters(texts: Mapping[str, str]) -> re.Pattern[str]:
     big = "".join(texts) or "A"
     word = "0-9A-Za-z_À-ɏ"
     return re.compile(
-        rf"(?<![{word}\\+-])(?<![A-Za-z]['’])(?<![^.\s]\.)(?<!\b[A-Za-z]\()(?:[(\[{{<]\s?(?P<open>[{big}{big.lower()}])\s?[)\]}}>](?![{word}])"
+        rf"(?<![{word}\\-])(?<![A-Za-z]['’])(?<![^.\s]\.)(?<!\b[A-Za-z]\()(?:[(\[{{<]\s?(?P<open>[{big}{big.lower()}])\s?[)\]}}>](?![{word}])"
         rf"|(?P<capital>[{big}])(?![{word}#]|\+(?!\s*\(?[{big}]\b)|['’]\w|-\w|\.[{word}])"
         rf"|(?P<half>[{big.lower()}])(?=\))"
         rf"|(?<=(?i:option|choice|answer|letter)\s)(?P<small>[{big.lower()}])(?![{word}'’]))"
@@ -263,9 +270,7 @@ _JOINED = re.compile(
     r"(?:both\s+)?(?:options?\s+|choices?\s+|statements?\s+)?\(?[a-z]\)?(?:\s*(?:,\s*and|,|and|&|\+)\s*\(?[a-z]\)?)+"
     r"(?:\s+only|\s+(?:are\s+)?(?:both\s+|all\s+)?(?:correct|true|right))?"
 )
-_ALL = re.compile(
-    r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all"
-)
+_ALL = re.compile(r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all")
 
 
 def _joined(texts: Mapping[str, str]) -> dict[frozenset[str], str]:

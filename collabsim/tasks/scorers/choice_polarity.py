@@ -19,23 +19,24 @@ REACH = 70
 _NAMES = r"(?:options?|choices?|answers?|letters?|statements?|alternatives?|number)"
 _BETWEEN = (
     rf"(?:(?:{_NAMES}|be|being|the|either|both|it|it's|is|are|that|this|correct|right|think|thinks|believe|say|agree|select"
-    r"|choose|pick|go|with|going|to|for|necessarily|really|quite|actually|of|likely|as|on|out|any|:)\s+)*[(\[\"']*\Z"
+    r"|choose|pick|go|with|going|to|for|necessarily|really|quite|actually|of|likely|as|on|out|any|:)\s+)*[(\[\"']{0,8}\Z"
 )
 _REJECTS_NEXT = re.compile(
     r"(?:\bnot:?|\bcannot|n't|\bneither|\bnor|\brather than|\binstead of|\bexcept(?:\s+for)?|\bunlike|\bthan|\bover|\bagainst|\bdoubt"
-    r"|\bunlikely|\beliminat\w+:?|\bexclud\w+:?|\brul(?:e|es|ed|ing)(?:\s+out)?:?|\bdiscard\w*:?|\breject\w*:?|\bdismiss\w*:?|\bnever"
+    r"|\bunlikely|(?<!by )\beliminat(?:e|es|ed|ing)\b:?|\banything\s+but|\bnone\s+of|\bexclud\w+:?|\brul(?:e|es|ed|ing)(?:\s+out)?:?|\bdiscard\w*:?|\breject\w*:?|\bdismiss\w*:?|\bnever"
     r"|\b(?:wrong|incorrect|false)(?:\s+(?:options?|answers?|choices?))?:|\bcross(?:ed|ing)?\s+out|\bother than|\bversus|\bvs\.?"
-    rf"|\bthought|\bconsidered)\s+{_BETWEEN}",
+    rf"|\bthought|\bconsidered)\s+{_BETWEEN}|(?:\A|\n)[^\w\n✓]*✗[^\w\n✓]*(?:{_NAMES}\s+)?[(\[\"']{{0,8}}\Z",
     re.IGNORECASE,
 )
 _AFFIRMS_NEXT = re.compile(
     r"\b(?:all|every\w*|none|nothing|no (?:option|choice|other|answer)s?|any (?:option|choice|answer))\b[^.;!?\n]{0,40}?"
-    rf"\b(?:except(?:\s+for)?|but|other than|besides|apart from)\s+(?:(?:for|{_NAMES}|the)\s+)*[(\[\"']*\Z",
+    rf"\b(?:except(?:\s+for)?|but|other than|besides|apart from)\s+(?:(?:for|{_NAMES}|the)\s+)*[(\[\"']{{0,8}}\Z"
+    rf"|(?:\A|\n)[^\w\n✗]*✓[^\w\n✗]*(?:{_NAMES}\s+)?[(\[\"']{{0,8}}\Z",
     re.IGNORECASE,
 )
 _SUPPOSES_NEXT = re.compile(
     rf"\b(?:if|whether|unless|suppose|supposing|assume|assuming|were|consider|considering)\s+(?:(?:that|it|{_NAMES}|the|is|was|were|correct)\s+)*"
-    r"[(\[\"']*\Z",
+    r"[(\[\"']{0,8}\Z",
     re.IGNORECASE,
 )
 _WRONG = (
@@ -43,39 +44,41 @@ _WRONG = (
     r"|implausible|untrue|less\s+\w+|too\s+\w+|unrelated|absurd|no\s+good)"
 )
 _REJECTED = re.compile(
-    rf"[)\]}}>\"'*]*\s*(?:\(?(?:is|are|was|were|seems?|looks?|can|ca|must|wo|would|could|should|does|do|did|has|have)"
+    rf"[)\]}}>\"'*]{{0,8}}\s*(?:\(?(?:is|are|was|were|seems?|looks?|can|ca|must|wo|would|could|should|does|do|did|has|have)"
     rf"(?:(?:n't|\s?not)\b(?!\s+(?:only|{_WRONG}))|\s+(?:\w+\s+)?{_WRONG}|\s+no\b)"
-    rf"|[\s:;–—,.(-]*(?:which\s+(?:is|are)\s+)?(?:wrong|incorrect|false|eliminated|impossible|ruled\s+out|not\s+correct|(?<=[:–—-]\s)no|(?<=[:–—-])no)\b(?![-\s]+\w)"  # noqa: RUF001
+    rf"|[\s:;–—,.(-]{{0,8}}(?:which\s+(?:is|are)\s+)?(?:wrong|incorrect|false|eliminated|impossible|ruled\s+out|not\s+correct|(?<=[:–—-]\s)no|(?<=[:–—-])no)\b(?![-\s]+\w)"  # noqa: RUF001
+    r"|[ \t:;.)(-]{0,8}✗|\s+(?:looks?|seems?|appears?|might\s+be|may\s+be)\b[^.!?\n]{0,40}\bbut\b[^.!?\n]{0,12}(?:n't|not)\b"
     r"|\s*(?:fails?|contradicts?|cannot|makes\s+no\s+sense|goes\s+against)\b)",
     re.IGNORECASE,
 )
 _ADVERBS = r"(?:(?:to be|clearly|definitely|indeed|most likely|probably|obviously|certainly|thus|therefore|also|both|all|then|likely)\s+)*"
 IS_RIGHT = re.compile(
-    rf"[)\]}}>\"'*]*\s*(?:(?:is|are|seems|must be|has to be|would be|should be|looks|appears|remains)\s+{_ADVERBS}"
+    rf"[)\]}}>\"'*]{{0,8}}\s*(?:(?:is|are|seems|must be|has to be|would be(?![^.!\n?]*\bif\b)|should be|looks|appears|remains)\s+{_ADVERBS}"
     r"(?:(?:the|a|my)\s+)?(?:final\s+)?(?:(?:only|single|most|one)\s+)?"
     r"(?:correct|right|best|better|answer|choice|pick|likely|plausible|accurate|appropriate|suitable|closest|strongest|left|one|remaining)\b"
     r"(?!\s*\?)[^.!;,\n?]*(?P<question>\?)?"
     r"|\s+(?:fits?|match(?:es)?|works?|answers?|describes?|explains?)\b[^.!;,\n?]{0,60}\b(?:best|better|most|perfectly|exactly)\b"
     r"|\s+(?:wins|it is)\b"
-    r"|\s*[:–—.)-]*\s*(?:correct|right|✓)\b(?=\s*(?:[.!,;\n]|\Z)))",  # noqa: RUF001
+    r"|[ \t:–—.)(-]{0,8}(?:✓|(?:correct|right|yes)\b(?=\s*(?:[.!,;)\n]|\Z))))",  # noqa: RUF001
     re.IGNORECASE,
 )
 JOINT = re.compile(
-    rf"[)\]}}>\"'.*]*\s*(?:[,;]\s*(?:and|or|&)?|[/+]|&|\band/or\b|\band\b|\bor\b|\bnor\b|\bas well as\b|\(\s*or\b|\bversus\b|\bvs\.?)\s*"
-    rf"(?:(?:also|possibly|maybe|perhaps|even|else|either|neither|not|both|{_NAMES})\s+)*[(\[\"'*]*",
+    rf"[)\]}}>\"'.*]{{0,8}}\s*(?:[,;]\s*(?:and|or|&)?|[/+]|&|\band/or\b|\band\b|\bor\b|\bnor\b|\bas well as\b|\(\s*or\b|\bversus\b|\bvs\.?)\s*"
+    rf"(?:(?:also|possibly|maybe|perhaps|even|else|either|neither|not|both|{_NAMES})\s+)*[(\[\"'*]{{0,8}}",
     re.IGNORECASE,
 )
-_ASKED = re.compile(
-    r"[)\]\"'*]*\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?", re.IGNORECASE
-)
+_LISTED = re.compile(r":\s*[(\[]?\Z")
+_ASKED = re.compile(r"[)\]\"'*]{0,8}\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?", re.IGNORECASE)
 
 
 def with_states(phrase: str, mentions: Sequence[Mention], options: Options) -> list[Mention]:
     """`mentions` of `phrase` with their states; rejection and praise of joined options hold for all of them."""
     states = [_state(phrase, mention) for mention in mentions]
     joined = [_joint(phrase, a, b) for a, b in zip(mentions, mentions[1:], strict=False)]
+    listed = [bool(_LISTED.search(phrase[max(0, mention.start - 3) : mention.start])) for mention in mentions]
     for k, joint in enumerate(joined):
-        if joint and states[k] == "rejected" and states[k + 1] == "named" and _rejects_all(joint, joined, k):
+        listed[k + 1] = listed[k + 1] or (bool(joint) and listed[k])
+        if joint and states[k] == "rejected" and states[k + 1] == "named" and _rejects_all(joint, joined, k, listed[k]):
             states[k + 1] = "rejected"
     carried = False
     for k in range(len(joined) - 1, -1, -1):
@@ -108,9 +111,12 @@ def _joint(phrase: str, a: Mention, b: Mention) -> str:
     return between[0] if between else ""
 
 
-def _rejects_all(joint: str, joined: Sequence[str], k: int) -> bool:
-    """Whether what joins a rejected mention to the next carries the rejection: not in "not A, B" unless a list goes on."""
-    if re.search("or|nor|and|&|/", joint):
+def _rejects_all(joint: str, joined: Sequence[str], k: int, listed: bool) -> bool:
+    """Whether what joins a rejected mention to the next carries the rejection: not in "not A, B" unless a list goes on.
+
+    `listed`: a colon opens the list ("ruled out: A, B").
+    """
+    if listed or re.search("or|nor|and|&|/", joint):
         return True
     rest = joined[k + 1 :]
     return any(re.search("or|nor|and|&", later) for later in rest[: rest.index("") if "" in rest else len(rest)])
@@ -118,10 +124,7 @@ def _rejects_all(joint: str, joined: Sequence[str], k: int) -> bool:
 
 def _together(phrase: str, joint: str, last: Mention) -> bool:
     """Whether one verb holds for a list that ends with `last`: `A and C are wrong`, but not `D, C is wrong`."""
-    return bool(
-        re.search("or|nor|and|&", joint)
-        or re.match(r"\W*(?:are|were|do|have|all|both)", phrase[last.end : last.end + 9])
-    )
+    return bool(re.search("or|nor|and|&", joint) or re.match(r"\W*(?:are|were|do|have|all|both)", phrase[last.end : last.end + 9]))
 
 
 def _after(phrase: str, mention: Mention) -> bool:

@@ -38,14 +38,14 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _RUN = re.compile(r"\W*([A-Z]{1,26})\W*")
-_LONE = re.compile(r"[^\w+^=|\\/]*(?:[=→⇒]\s*)?([A-Za-z])(?:[^\w+#^*=<|/]|>)*")
-_SMALL = re.compile(r"([a-z])(?=[)\]\"'*]*\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")  # noqa: RUF001
-_PLACE = re.compile(
-    r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?\W{0,9}([0-9]{1,2})(?![\w%/^]|[.,][0-9])", re.IGNORECASE
-)
-_LABEL_END = re.compile(
-    r"[)\]}>\"'*]*\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE
-)  # noqa: RUF001
+_LONE = re.compile(r"[^\w+^=\\]*(?:[=→⇒]\s*)?([A-Za-z])[^\w+#^=<]*")
+_OR = re.compile(r"\bor\b|/", re.IGNORECASE)
+_BESIDE = re.compile(r"[)\]]?[ \t]*[(\[]?")
+_BLANKS = re.compile(r"[\s.:)\]-]{0,8}")
+_PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")  # noqa: RUF001
+_SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")  # noqa: RUF001
+_PLACE = re.compile(r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])", re.IGNORECASE)
+_LABEL_END = re.compile(r"[)\]}>\"'*]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE)  # noqa: RUF001
 _BUT = re.compile(r"\bbut\b|\binstead\b|[,;.:—-]+\s*(?:it|this|that)(?:'s|\s+is)\b(?!\s*(?:not|n't))", re.IGNORECASE)
 
 
@@ -90,23 +90,26 @@ class Reading:
             return UNCLEAR
         group = [head]
         for mention in mentions[first + 1 :]:
-            if not JOINT.fullmatch(phrase, group[-1].end, mention.start):
+            beside = _BESIDE.fullmatch(phrase, group[-1].end, mention.start) and ENDS.match(phrase, mention.end)
+            if not beside and not JOINT.fullmatch(phrase, group[-1].end, mention.start):
                 break
             if mention.state != "rejected":
                 group.append(mention)
             elif group[-1] is head:
                 break
+        either = any(_OR.search(phrase, a.end, b.start) for a, b in zip(group, group[1:], strict=False))
         joint = JOINT.match(phrase, group[-1].end)
         short = self.options.at(phrase, joint.end()) if joint else None
         if short and ENDS.match(phrase, short.end) and all(short.start != mention.start for mention in mentions):
             group.append(short)
-        return self._one_of([mention.letter for mention in group])
+            either = either or (joint is not None and bool(_OR.search(joint[0])))
+        return self._one_of([mention.letter for mention in group], together=not either)
 
-    def _one_of(self, letters: Sequence[str]) -> str | None:
+    def _one_of(self, letters: Sequence[str], *, together: bool = True) -> str | None:
         """The one option that `letters` are: equal texts are one, and so is an option that names them all."""
         if len({self.options.first_equal(letter) for letter in letters}) <= 1:
             return letters[0] if letters else None
-        return self.options.joint.get(frozenset(letters), UNCLEAR)
+        return self.options.joint.get(frozenset(letters), UNCLEAR) if together else UNCLEAR
 
     def only(self, phrase: str, *, negated: bool = False) -> str | None:
         """The option that is affirmed, else the only one that is not rejected, else the only one that is left."""
@@ -118,7 +121,7 @@ class Reading:
         for state in ("affirmed", "named"):
             letters = [m.letter for m in mentions if m.state == state and m.start >= turn]
             if letters:
-                return self._one_of(list(dict.fromkeys(letters)))
+                return self._one_of(list(dict.fromkeys(letters)), together=not _OR.search(phrase))
         out = {m.letter for m in mentions if m.state == "rejected" or m.start < turn}
         left = [letter for letter in self.options.texts if letter not in out]
         return left[0] if out and len(left) == 1 else None
@@ -136,19 +139,17 @@ class Reading:
             if not text[mentions[0].end :].strip(" \t\n.,;:!)]}>\"'*"):
                 return UNCLEAR if mentions[0].state == "torn" else mentions[0].letter
             listed = all(JOINT.fullmatch(text, a.end, b.start) for a, b in zip(mentions, mentions[1:], strict=False))
-            if (
-                listed
-                and len(mentions) > 1
-                and all(m.state != "rejected" for m in mentions)
-                and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'")
-            ):
-                return self._one_of([mention.letter for mention in mentions])
+            if listed and len(mentions) > 1 and all(m.state != "rejected" for m in mentions) and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'"):
+                return self._one_of([mention.letter for mention in mentions], together=not _OR.search(text))
         return self.place(text, whole=True)
 
     def place(self, text: str, *, whole: bool = False) -> str | None:
         """The option that a place such as `2` or `option 2` names, where no option is a number."""
         found = None if self.options.numeric else _PLACE.match(text)
         if found is None or (whole and text[found.end() :].strip(" \t\n.,;:!)]}>\"'*")):
+            return None
+        rest = self.options.at(text, _BLANKS.match(text, found.end()).end())  # type: ignore[union-attr]
+        if not rest and not _PLACE_ENDS.match(text, found.end()):
             return None
         letters = list(self.options.texts)
         number = int(found[1])
@@ -192,3 +193,4 @@ class Reading:
         if first.state == "affirmed" or not later or _LABEL_END.match(reply, first.end):
             return found
         return None
+

@@ -22,6 +22,12 @@ from collabsim.tasks.scorers.text import readable
 _ONE_OF_BOXES = re.compile(r"\}\s*(?:or|and|,|/)\s*\\boxed", re.IGNORECASE)
 
 
+LONGEST_PLAIN = 80
+
+_PLAIN = re.compile(r"(?P<label>(?:\*\*)?Answer: ?|The (?:correct )?answer is )?\(?(?P<letter>[A-Z])\)?\.?(?:\*\*)?")
+# Most replies of obedient models; read at once, with the result that the long way gives.
+
+
 class ChoiceScorer(AnswerScorer):
     """Scores answers that are one option; the canonical value is its letter. Options of equal text are the same."""
 
@@ -29,7 +35,12 @@ class ChoiceScorer(AnswerScorer):
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
         """The option that `text` commits to, or None."""
-        part = None if finish in NO_ANSWER else readable(text)
+        if finish in NO_ANSWER:
+            return None
+        plain = _PLAIN.fullmatch(text.strip()) if len(text) < LONGEST_PLAIN else None
+        if plain and plain["letter"] in view.choices and (plain["label"] or finish == "stop"):
+            return Answer(plain["letter"], plain["letter"])
+        part = readable(text)
         if part is None or not part.strip():
             return None
         reading = Reading(read_options(tuple(view.choices.items())))

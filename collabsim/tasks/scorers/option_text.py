@@ -27,12 +27,14 @@ _COMMAND = re.compile(r"\\(?!boxed|fbox|framebox)([A-Za-z]+)")
 _COMMANDS = {"times": "*", "cdot": "*", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "pm": "±"}
 _COMMANDS |= {"infty": "∞", "to": "→", "rightarrow": "→", "Rightarrow": "⇒", "implies": "⇒", "approx": "≈", "div": "/"}
 _BACKSLASH = re.compile(r"\\(?!boxed|fbox|framebox)")
+_BLANKS = re.compile(r"[^\S\n]+")
+_BLANK_LINES = re.compile(r" ?\n\s*\n ?")
 _LATEX_MARKS = re.compile(r"[\\$_^~]")
 
 _SYMBOLS = dict.fromkeys(map(ord, "«»“”„‟‹›「」『』〝〞＂"), '"')
 _SYMBOLS |= dict.fromkeys(map(ord, "×·⋅∙∗"), "*") | dict(zip(map(ord, "【】〔〕〖〗"), "[][][]", strict=True))
 _SYMBOLS |= {ord("÷"): "/", ord("°"): " degrees", ord("℃"): " degrees C", ord("、"): ", ", ord("。"): ". "}
-_SYMBOLS |= dict.fromkeys(map(ord, "✓✔✅☑"), " correct ") | dict.fromkeys(map(ord, "✗✘❌✖☒"), " wrong ")
+_SYMBOLS |= dict.fromkeys(map(ord, "✓✔✅☑"), "✓") | dict.fromkeys(map(ord, "✗✘❌✖☒"), "✗")
 _SYMBOLS |= {ord("\ufe0f"): "", ord("‚"): ",", ord("‘"): "'", ord("’"): "'", ord("…"): "..."}
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])")
 _CYRILLIC = re.compile(r"(?<!\w)[АВСЕНКМОРТХ](?!\w)(?!\s+[а-яё])")  # noqa: RUF001
@@ -46,10 +48,12 @@ _TOKEN = re.compile(r"\d+|[^\W\d]+|[^\w\s]")
 
 
 def plain_text(text: str) -> str:
-    """A readable text (see `text.readable`) without LaTeX and with its symbols spelt one way; boxes stay."""
+    """A readable text (see `text.readable`) without LaTeX, its symbols spelt one way, its blanks single; boxes stay."""
     if _LATEX_MARKS.search(text):
         text = _without_latex(text)
-    return text if text.isascii() else _without_symbols(text)
+    if not text.isascii():
+        text = _without_symbols(text)
+    return _BLANK_LINES.sub("\n\n", _BLANKS.sub(" ", text)).strip()
 
 
 def _without_latex(text: str) -> str:
@@ -89,11 +93,7 @@ def option_words(text: str) -> str:
     while True:
         shorter = text.rstrip(".,;:!").rstrip() or text
         inner = shorter[1:-1]
-        if (
-            len(shorter) > 2
-            and _OUTER.get(shorter[0]) == shorter[-1]
-            and not set(shorter[0] + shorter[-1]) & set(inner)
-        ):
+        if len(shorter) > 2 and "," not in inner and _OUTER.get(shorter[0]) == shorter[-1] and not set(shorter[0] + shorter[-1]) & set(inner):
             shorter = inner.strip() or shorter
         if shorter == text:
             return _ARTICLE.sub("", text, count=1) if _ARTICLE.match(text) else text
