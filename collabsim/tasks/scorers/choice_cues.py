@@ -26,10 +26,7 @@ _ANSWER_IS = re.compile(
     r"(?:is|was|has to be|have to be|had to be|needs to be|ought to be|must be|lies in|comes out as|would be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
     re.IGNORECASE,
 )
-_QUESTION_IS = re.compile(
-    r"\banswer\b[^.\n]{0,20}[\"'“][^\"'”\n]{1,300}[\"'”]\s+(?:is|would be|must be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
-    re.I,
-)
+_QUESTION_IS = re.compile(r"\banswer\b[^.\n]{0,20}[\"'“][^\"'”\n]{1,300}[\"'”]\s+(?:is|would be|must be)(?P<negated>n't|\s+not\b)?(?=[\s:])", re.I)
 _TAKE = re.compile(
     r"\b(?:go(?:ing)?\s+(?:with|for)|choose|chose|choosing|pick|picked|picking|select|selected|selecting|opt(?:ing|ed)?\s+for"
     r"|settl(?:e|ed|ing)\s+(?:on|for)|vote\s+(?:for|goes\s+to)|voting\s+for|answer\s+with|lean(?:ing)?\s+(?:towards?|to)|prefer|stick(?:ing)?\s+with"
