@@ -20,7 +20,7 @@ from collabsim.report.task_listing import golds, show_facts, show_item, show_lis
 from collabsim.tasks import Task, list_tasks, load_task
 from collabsim.tasks.data_sets import DATA_SETS
 from collabsim.tasks.moco import moco_folder
-from collabsim.tasks.option_order import majority
+from collabsim.tasks.option_order import gold_histogram
 
 SHOWN_ITEMS = 20
 """Items that are drawn to show a generator that was given no limit."""
@@ -81,6 +81,7 @@ def _show_all(*, as_json: bool) -> None:
 
 def _show_one(task: Task, *, as_json: bool) -> None:
     item = task.items[0]
+    letters = gold_histogram(task.items)
     asked_for_all = {"short_of_limit", "dev_short_of_limit"}
     facts = {
         "name": task.name,
@@ -89,8 +90,8 @@ def _show_one(task: Task, *, as_json: bool) -> None:
         "items": len(task.items),
         "dev_items": len(task.dev),
         "chance": round(task.chance, 4),
-        "golds": task.golds,
-        "majority": majority(task.golds),
+        "golds": dict(letters.counts),
+        "majority": letters.majority if letters.flagged else None,
         "notes": {name: count for name, count in task.notes.items() if name not in asked_for_all},
     }
     if as_json:
@@ -104,10 +105,10 @@ def _show_one(task: Task, *, as_json: bool) -> None:
         return
     console = Console()
     show_facts({name: value for name, value in facts.items() if name != "majority" and value != {}}, console)
-    if facts["majority"] is not None:
+    if letters.flagged:
         console.print(
-            f"[yellow]{facts['majority']:.0%} of the golds are one letter: a model that always gives it is right as "
-            "often; set shuffle_options=true[/yellow]",
+            f"[yellow]{letters.share:.0%} of the golds are {letters.majority}: a model that always says so "
+            "is right as often; set shuffle_options=true[/yellow]",
             highlight=False,
         )
     show_item(item, console)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from collabsim.coalitions import masks
 from collabsim.coalitions.plan import Plan
 from collabsim.coalitions.table import GameTable
-from collabsim.tasks.option_order import majority
+from collabsim.tasks.option_order import gold_histogram
 
 if TYPE_CHECKING:
     from collabsim.tasks import Task
@@ -55,11 +55,10 @@ def warnings(rates: Mapping[str, Any], task: Task) -> list[str]:
         for name, share in rates["unparsed"].items()
         if share > UNREADABLE
     ]
-    share = majority(task.golds)
-    if share is not None:
-        letter = next(iter(task.golds))
+    golds = gold_histogram(task.items)
+    if golds.flagged:
         found.append(
-            f"{share:.0%} of the golds are {letter}: always answering {letter} scores as much; "
+            f"{golds.share:.0%} of the golds are {golds.majority}: always answering {golds.majority} scores as much; "
             "set task.shuffle_options: true"
         )
     return found

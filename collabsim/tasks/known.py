@@ -104,9 +104,7 @@ def open_on_hub(data_set: DataSet, revision: str | None, base: Path) -> KnownSou
     if "dev" not in tables:
         tables = divided(tables["test"], hub.read)
     shuffle = hub.shuffle or data_set.shuffle
-    return KnownSource(
-        f"hub:{hub.id}", tables, hub.read, kind=data_set.kind, shuffle=shuffle, prompt=data_set.prompt
-    )
+    return KnownSource(f"hub:{hub.id}", tables, hub.read, kind=data_set.kind, shuffle=shuffle, prompt=data_set.prompt)
 
 
 def divided(rows: Iterable[Row], read: Reader) -> dict[str, list[Row]]:

@@ -128,7 +128,12 @@ def test_golds_and_tests_are_not_in_the_prompt_s_own_words(loaded, name):
     item = loaded(name).items[0]
     (message,) = item.view.messages
     assert message.content.startswith(item.question.strip()[:50])
-    assert "<answer>" in message.content or "<" in message.content or "\\boxed" in message.content or "`" in message.content
+    assert (
+        "<answer>" in message.content
+        or "<" in message.content
+        or "\\boxed" in message.content
+        or "`" in message.content
+    )
 
 
 def test_there_are_fourteen_sets_of_four_areas_and_no_two_of_one_family():
@@ -168,12 +173,16 @@ def test_rounded_golds_of_theoremqa_take_what_rounds_to_them(loaded):
 
 def test_options_in_a_sentence_of_theoremqa_are_taken_out_of_it(loaded):
     items = (*loaded("theoremqa").items, *loaded("theoremqa").dev)
-    item = next(item for item in items if "HSI representations are given as follows: which color is brighter" in item.question)
+    item = next(
+        item for item in items if "HSI representations are given as follows: which color is brighter" in item.question
+    )
     assert item.view.choices == {"A": "$(pi, 0.3,0.5)$", "B": "$(0.5 pi, 0.8,0.3)$"}
 
 
 def test_programs_bring_tests_entry_point_and_what_stands_before(loaded):
-    item = next(item for item in loaded("humaneval").items + loaded("humaneval").dev if "def find_zero" in item.question)
+    item = next(
+        item for item in loaded("humaneval").items + loaded("humaneval").dev if "def find_zero" in item.question
+    )
     assert item.extra["entry_point"] == "find_zero"
     assert "def poly" in item.extra["prompt"]
     assert "def check(candidate)" in item.extra["tests"]
