@@ -76,7 +76,7 @@ def _counted(row: TaskRow) -> TaskRow:
     source = open_moco(row.source)
     test, dev = (Selection(source, shuffle=source.shuffle, tested=False) for _ in range(2))
     items = _items(test, "test")
-    dev_items = _items(dev, "dev", Questions(items))
+    dev_items = _items(dev, "dev", Questions(test.asked))
     repairs = Counter(test.notes) + Counter(dev.notes)
     return replace(
         row,

@@ -34,11 +34,15 @@ def content_key(question: str, choices: Mapping[str, str]) -> ContentKey:
 class Questions:
     """Questions that were asked, for telling what must not be asked again."""
 
-    def __init__(self, items: Iterable[Item] = ()) -> None:
+    def __init__(self, keys: Iterable[ContentKey]) -> None:
         self._asked: dict[str, set[tuple[str, ...]]] = {}
-        for item in items:
-            question, options = content_key(item.question, item.view.choices)
+        for question, options in keys:
             self._asked.setdefault(question, set()).add(options)
+
+    @classmethod
+    def of(cls, items: Iterable[Item]) -> Questions:
+        """The questions of some items."""
+        return cls(content_key(item.question, item.view.choices) for item in items)
 
     def __contains__(self, key: ContentKey) -> bool:
         """Whether the question of `key` was asked; for a template, whether it was with any of these options."""
@@ -51,5 +55,5 @@ class Questions:
 
 def shared(items: Iterable[Item], others: Iterable[Item]) -> tuple[Item, ...]:
     """Those of `items` whose question `others` ask too: none of a training set may be in its test set."""
-    asked = Questions(others)
+    asked = Questions.of(others)
     return tuple(item for item in items if content_key(item.question, item.view.choices) in asked)

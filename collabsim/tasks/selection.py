@@ -41,6 +41,8 @@ class Selection:
     tested: bool = True
     """False to skip the self-test of every item, for counting only."""
     notes: Counter[str] = field(default_factory=Counter)
+    asked: list[ContentKey] = field(default_factory=list)
+    """Every question that was read, of items that were left out too."""
 
     def collect(
         self, rows: Iterable[Mapping[str, Any]], *, want: int | None = None, taken: Questions | None = None
@@ -58,6 +60,7 @@ class Selection:
             if record is None:
                 continue
             key = content_key(record.question, record.choices)
+            self.asked.append(key)
             if taken is not None and key in taken:
                 self.notes["dev_overlap"] += 1
             elif not self._admit(key, record, found):

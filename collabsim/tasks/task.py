@@ -195,8 +195,8 @@ def _tabled(
         need([], limit, f"split {split!r}", selection)
     dev_split = next((name for name in DEV_SPLITS if name in source.splits and name != split), None)
     if dev is not None and dev_split is not None:
-        taken = Questions(everything)
-        apart = replace(selection, notes=Counter())
+        taken = Questions(selection.asked)
+        apart = replace(selection, notes=Counter(), asked=[])
         dev_pool = _items(apart.collect(source.rows(dev_split, seed), taken=taken))
         selection.notes.update({_dev_name(name): count for name, count in apart.notes.items()})
         items, dev_items = choose(everything, limit, seed), choose(dev_pool, dev["limit"], dev.get("seed", 0))
@@ -247,7 +247,7 @@ def _generated(
     need(_items(found), want, f"split {split!r}", selection)
     dev_found: _Found = {}
     if dev is not None:
-        taken = Questions(_items(found))
+        taken = Questions(selection.asked)
         dev_found = selection.collect(source.rows("dev", dev.get("seed", 0)), want=dev["limit"], taken=taken)
         need(_items(dev_found), dev["limit"], "task.dev", selection)
     kind = kind or _generated_kind(source, [*found.values(), *dev_found.values()])
