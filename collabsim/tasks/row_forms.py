@@ -190,7 +190,9 @@ def humaneval(row: Row) -> Row:
     names = _DEFINED.findall(code)
     entry = row.get("entry_point") or (names[-1] if names else None)
     question = f"{_INSTRUCTION}.\n\n{code}"
-    return _program(row, question, entry, row.get("test"), prompt=code, answer=row.get("canonical_solution"))
+    body = row.get("canonical_solution")
+    solution = None if body is None else f"{code}\n{body}"
+    return _program(row, question, entry, row.get("test"), prompt=code, answer=solution)
 
 
 def mbpp(row: Row) -> Row:

@@ -78,7 +78,8 @@ class TableSource:
         self.roles = columns(fields, names, name)
         if not kinds and "kind" not in (fields or {}):
             self.roles.pop("kind", None)
-        missing = [role for role in ("question", "gold") if role not in self.roles]
+        needed = ("question",) if "tests" in self.roles else ("question", "gold")
+        missing = [role for role in needed if role not in self.roles]
         if missing and names:
             raise DataError(
                 f"{name} has no column for {' and '.join(missing)}; it has {', '.join(names)}; name them with task.fields"

