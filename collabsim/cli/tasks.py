@@ -83,10 +83,11 @@ def _show_one(task: Task, *, as_json: bool) -> None:
     item = task.items[0]
     letters = gold_histogram(task.items)
     asked_for_all = {"short_of_limit", "dev_short_of_limit"}
+    kinds = dict(Counter(item.view.kind for item in task.items).most_common())
     facts = {
         "name": task.name,
         "kind": task.kind,
-        "kinds": dict(Counter(item.view.kind for item in task.items).most_common()),
+        "kinds": kinds,
         "items": len(task.items),
         "dev_items": len(task.dev),
         "chance": round(task.chance, 4),
@@ -104,7 +105,8 @@ def _show_one(task: Task, *, as_json: bool) -> None:
         sys.stdout.write(json.dumps({**facts, "example": shown}, indent=1, ensure_ascii=False) + "\n")
         return
     console = Console()
-    show_facts({name: value for name, value in facts.items() if name != "majority" and value != {}}, console)
+    hidden = {"majority"} | ({"kinds"} if len(kinds) == 1 else set())
+    show_facts({name: value for name, value in facts.items() if name not in hidden and value != {}}, console)
     if letters.flagged:
         console.print(
             f"[yellow]{letters.share:.0%} of the golds are {letters.majority}: a model that always says so "

@@ -71,7 +71,8 @@ def show_item(item: Item, console: Console) -> None:
     for message in item.view.messages:
         console.print(f"[bold]{message.role}[/bold]", highlight=False)
         console.print(message.content, markup=False, highlight=False)
-    console.rule("gold", align="left")
+    title = "tests that a program must pass" if item.view.kind == "code" else "what counts as right"
+    console.rule(title, align="left")
     for line in golds(item):
         console.print(line, markup=False, highlight=False)
 

@@ -32,7 +32,11 @@ def test_dev_keeps_template_questions_with_options_of_their_own():
 
 def test_a_question_that_was_left_out_of_test_is_kept_out_of_dev_too():
     row = {"question": "Who directed Pilot?", "split": "test"}
-    rows = [{**row, "answer": "Lawrence"}, {**row, "answer": "Horton"}, {"question": "1+1?", "answer": 2, "split": "test"}]
+    rows = [
+        {**row, "answer": "Lawrence"},
+        {**row, "answer": "Horton"},
+        {"question": "1+1?", "answer": 2, "split": "test"},
+    ]
     rows += [{**row, "answer": "Lawrence", "split": "dev"}, {"question": "2+2?", "answer": 4, "split": "dev"}]
     task = load_task(rows, dev={"limit": 1})
     assert [item.question for item in task.dev] == ["2+2?"]
