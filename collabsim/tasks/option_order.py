@@ -30,7 +30,9 @@ def shuffled(choices: Mapping[str, str], gold: Gold, seed: int) -> tuple[dict[st
     """
     golds = (gold,) if isinstance(gold, str) else gold
     if missing := [letter for letter in golds if letter not in choices]:
-        raise ValueError(f"expected golds among {', '.join(choices)}, got {', '.join(missing)}; give letters of options")
+        raise ValueError(
+            f"expected golds among {', '.join(choices)}, got {', '.join(missing)}; give letters of options"
+        )
     old = list(choices)
     if any(_names_letters(text, old) for text in choices.values()):
         order = old
@@ -52,7 +54,22 @@ def _holds_place(text: str) -> bool:
 def _names_letters(text: str, letters: Iterable[str]) -> bool:
     """Whether an option is about other options by letter ("both A and B"), so that no letter may move."""
     words = text.replace(",", " ").replace("(", " ").replace(")", " ").strip(" .").split()
-    joined = {"and", "or", "nor", "&", "both", "neither", "only", "either", "all", "of", "are", "correct", "true", "options"}
+    joined = {
+        "and",
+        "or",
+        "nor",
+        "&",
+        "both",
+        "neither",
+        "only",
+        "either",
+        "all",
+        "of",
+        "are",
+        "correct",
+        "true",
+        "options",
+    }
     named = [word for word in words if word in set(letters)]
     return len(named) > 1 and all(word in named or word.casefold() in joined for word in words)
 

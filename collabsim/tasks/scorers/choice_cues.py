@@ -26,7 +26,10 @@ _ANSWER_IS = re.compile(
     r"(?:is|was|has to be|have to be|had to be|needs to be|ought to be|must be|lies in|comes out as|would be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
     re.IGNORECASE,
 )
-_QUESTION_IS = re.compile(r"\banswer\b[^.\n]{0,20}[\"'“][^\"'”\n]{1,300}[\"'”]\s+(?:is|would be|must be)(?P<negated>n't|\s+not\b)?(?=[\s:])", re.I)
+_QUESTION_IS = re.compile(
+    r"\banswer\b[^.\n]{0,20}[\"'“][^\"'”\n]{1,300}[\"'”]\s+(?:is|would be|must be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
+    re.I,
+)
 _TAKE = re.compile(
     r"\b(?:go(?:ing)?\s+(?:with|for)|choose|chose|choosing|pick|picked|picking|select|selected|selecting|opt(?:ing|ed)?\s+for"
     r"|settl(?:e|ed|ing)\s+(?:on|for)|vote\s+(?:for|goes\s+to)|voting\s+for|answer\s+with|lean(?:ing)?\s+(?:towards?|to)|prefer|stick(?:ing)?\s+with"
@@ -49,7 +52,7 @@ _FOREIGN = re.compile(
 )
 _CORRECTION = re.compile(
     r"(?:\b(?:wait|hmm+|actually|oops|sorry|correction|rather|instead|no|nope|scratch that|my mistake|on (?:second thoughts?|(?:further |closer )?(?:reflection|inspection))|I meant?"
-    r"|or better|yes|make that)\b[\s,.:;!?—–-]*)+",  # noqa: RUF001
+    r"|or better|yes|make that)\b[\s,.:;!?—–-]*)+",
     re.IGNORECASE,
 )
 _BUT = re.compile(
@@ -75,7 +78,9 @@ _SUPPOSES = re.compile(
     re.IGNORECASE,
 )
 _REFERS = re.compile(r"\bI\s*(?:'d|would)?\s*\Z", re.IGNORECASE)
-_BOTH_RIGHT = re.compile(rf"{JOINT.pattern}|[^.!?;\n]{{0,60}}\b(?:and|so is|also)\s+(?:\w+\s+)?[(\[\"']{{0,8}}", re.IGNORECASE)
+_BOTH_RIGHT = re.compile(
+    rf"{JOINT.pattern}|[^.!?;\n]{{0,60}}\b(?:and|so is|also)\s+(?:\w+\s+)?[(\[\"']{{0,8}}", re.IGNORECASE
+)
 _MARKS = ("box", "open box", "tag", "marker")
 
 

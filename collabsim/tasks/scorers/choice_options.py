@@ -142,18 +142,17 @@ SHORT = 200
 LONGEST_LABEL = 80
 """Characters before a bracketed letter in which its option's text is looked for."""
 
-_NUMBER = re.compile(r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?")
+_NUMBER = re.compile(
+    r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?"
+)
 _NAMED_PLACE = re.compile(r"\b(?:option|choice)\s+\(?([1-9][0-9]?)(?![\w%/^]|[.,][0-9])", re.IGNORECASE)
 _QUANTITY = re.compile(r"([-+]?\s?[\d.,/ ]*\d[\d,./]*)\s*([%A-Za-z][\w/^*% ]{0,30})?")
 ENDS = re.compile(r"[)\]}\"'*]{0,8}\s*(?:[.,;:!)\]}\n]|\Z)")
-_LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\"']+\s*)?")  # noqa: RUF001
+_LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\"']+\s*)?")
 _NEXT_WORD = re.compile(r"\s+([A-Za-z']+)")
 _NAMED = re.compile(r"\b(?:option|choice|letter|answer)s?\s*[\"'(]*\Z", re.IGNORECASE)
 _VERBS = frozenset(
-    "is was because since as and or but for with which would seems seem looks must should has have had due given based by not"
-    " nor rather over instead are were appears matches match fits fit makes describes represents wins correctly best can cannot"
-    " could may might will does doesn't isn't wasn't can't won't says states gives shows fails contradicts then than if when"
-    " while although though too also only being it vs versus in on to from at".split()
+    ["is", "was", "because", "since", "as", "and", "or", "but", "for", "with", "which", "would", "seems", "seem", "looks", "must", "should", "has", "have", "had", "due", "given", "based", "by", "not", "nor", "rather", "over", "instead", "are", "were", "appears", "matches", "match", "fits", "fit", "makes", "describes", "represents", "wins", "correctly", "best", "can", "cannot", "could", "may", "might", "will", "does", "doesn't", "isn't", "wasn't", "can't", "won't", "says", "states", "gives", "shows", "fails", "contradicts", "then", "than", "if", "when", "while", "although", "though", "too", "also", "only", "being", "it", "vs", "versus", "in", "on", "to", "from", "at"]
 )
 _TERM_BEFORE = re.compile(
     r"\b(?:vitamins?|hepatitis|influenza|types?|groups?|class|grade|plan|schedule|fig(?:ure)?\.?|appendix|section|chapter|factor"
@@ -188,7 +187,9 @@ def _is_word(phrase: str, match: re.Match[str]) -> bool:
     if _NAMED.search(phrase[max(0, match.start() - 12) : match.start()]) and bare != "a":
         return False
     if bare == "I":
-        return after is not None or bool(re.search(r"\b(?!is\b|be\b|with\b|or\b|and\b|to\b)[a-z']+\s+\Z", phrase[: match.start()][-20:]))
+        return after is not None or bool(
+            re.search(r"\b(?!is\b|be\b|with\b|or\b|and\b|to\b)[a-z']+\s+\Z", phrase[: match.start()][-20:])
+        )
     return after is not None and after[1].casefold() not in _VERBS and not re.fullmatch("[A-Z]", after[1])
 
 
@@ -270,7 +271,9 @@ _JOINED = re.compile(
     r"(?:both\s+)?(?:options?\s+|choices?\s+|statements?\s+)?\(?[a-z]\)?(?:\s*(?:,\s*and|,|and|&|\+)\s*\(?[a-z]\)?)+"
     r"(?:\s+only|\s+(?:are\s+)?(?:both\s+|all\s+)?(?:correct|true|right))?"
 )
-_ALL = re.compile(r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all")
+_ALL = re.compile(
+    r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all"
+)
 
 
 def _joined(texts: Mapping[str, str]) -> dict[frozenset[str], str]:

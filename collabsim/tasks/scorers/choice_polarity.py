@@ -46,7 +46,7 @@ _WRONG = (
 _REJECTED = re.compile(
     rf"[)\]}}>\"'*]{{0,8}}\s*(?:\(?(?:is|are|was|were|seems?|looks?|can|ca|must|wo|would|could|should|does|do|did|has|have)"
     rf"(?:(?:n't|\s?not)\b(?!\s+(?:only|{_WRONG}))|\s+(?:\w+\s+)?{_WRONG}|\s+no\b)"
-    rf"|[\s:;–—,.(-]{{0,8}}(?:which\s+(?:is|are)\s+)?(?:wrong|incorrect|false|eliminated|impossible|ruled\s+out|not\s+correct|(?<=[:–—-]\s)no|(?<=[:–—-])no)\b(?![-\s]+\w)"  # noqa: RUF001
+    rf"|[\s:;–—,.(-]{{0,8}}(?:which\s+(?:is|are)\s+)?(?:wrong|incorrect|false|eliminated|impossible|ruled\s+out|not\s+correct|(?<=[:–—-]\s)no|(?<=[:–—-])no)\b(?![-\s]+\w)"
     r"|[ \t:;.)(-]{0,8}✗|\s+(?:looks?|seems?|appears?|might\s+be|may\s+be)\b[^.!?\n]{0,40}\bbut\b[^.!?\n]{0,12}(?:n't|not)\b"
     r"|\s*(?:fails?|contradicts?|cannot|makes\s+no\s+sense|goes\s+against)\b)",
     re.IGNORECASE,
@@ -59,7 +59,7 @@ IS_RIGHT = re.compile(
     r"(?!\s*\?)[^.!;,\n?]*(?P<question>\?)?"
     r"|\s+(?:fits?|match(?:es)?|works?|answers?|describes?|explains?)\b[^.!;,\n?]{0,60}\b(?:best|better|most|perfectly|exactly)\b"
     r"|\s+(?:wins|it is)\b"
-    r"|[ \t:–—.)(-]{0,8}(?:✓|(?:correct|right|yes)\b(?=\s*(?:[.!,;)\n]|\Z))))",  # noqa: RUF001
+    r"|[ \t:–—.)(-]{0,8}(?:✓|(?:correct|right|yes)\b(?=\s*(?:[.!,;)\n]|\Z))))",
     re.IGNORECASE,
 )
 JOINT = re.compile(
@@ -68,7 +68,9 @@ JOINT = re.compile(
     re.IGNORECASE,
 )
 _LISTED = re.compile(r":\s*[(\[]?\Z")
-_ASKED = re.compile(r"[)\]\"'*]{0,8}\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?", re.IGNORECASE)
+_ASKED = re.compile(
+    r"[)\]\"'*]{0,8}\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?", re.IGNORECASE
+)
 
 
 def with_states(phrase: str, mentions: Sequence[Mention], options: Options) -> list[Mention]:
@@ -124,7 +126,10 @@ def _rejects_all(joint: str, joined: Sequence[str], k: int, listed: bool) -> boo
 
 def _together(phrase: str, joint: str, last: Mention) -> bool:
     """Whether one verb holds for a list that ends with `last`: `A and C are wrong`, but not `D, C is wrong`."""
-    return bool(re.search("or|nor|and|&", joint) or re.match(r"\W*(?:are|were|do|have|all|both)", phrase[last.end : last.end + 9]))
+    return bool(
+        re.search("or|nor|and|&", joint)
+        or re.match(r"\W*(?:are|were|do|have|all|both)", phrase[last.end : last.end + 9])
+    )
 
 
 def _after(phrase: str, mention: Mention) -> bool:

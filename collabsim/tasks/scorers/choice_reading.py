@@ -42,10 +42,15 @@ _LONE = re.compile(r"[^\w+^=\\]*(?:[=→⇒]\s*)?([A-Za-z])[^\w+#^=<]*")
 _OR = re.compile(r"\bor\b|/", re.IGNORECASE)
 _BESIDE = re.compile(r"[)\]]?[ \t]*[(\[]?")
 _BLANKS = re.compile(r"[\s.:)\]-]{0,8}")
-_PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")  # noqa: RUF001
-_SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")  # noqa: RUF001
-_PLACE = re.compile(r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])", re.IGNORECASE)
-_LABEL_END = re.compile(r"[)\]}>\"'*]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE)  # noqa: RUF001
+_PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")
+_SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")
+_PLACE = re.compile(
+    r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])",
+    re.IGNORECASE,
+)
+_LABEL_END = re.compile(
+    r"[)\]}>\"'*]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE
+)
 _BUT = re.compile(r"\bbut\b|\binstead\b|[,;.:—-]+\s*(?:it|this|that)(?:'s|\s+is)\b(?!\s*(?:not|n't))", re.IGNORECASE)
 
 
@@ -139,7 +144,12 @@ class Reading:
             if not text[mentions[0].end :].strip(" \t\n.,;:!)]}>\"'*"):
                 return UNCLEAR if mentions[0].state == "torn" else mentions[0].letter
             listed = all(JOINT.fullmatch(text, a.end, b.start) for a, b in zip(mentions, mentions[1:], strict=False))
-            if listed and len(mentions) > 1 and all(m.state != "rejected" for m in mentions) and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'"):
+            if (
+                listed
+                and len(mentions) > 1
+                and all(m.state != "rejected" for m in mentions)
+                and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'")
+            ):
                 return self._one_of([mention.letter for mention in mentions], together=not _OR.search(text))
         return self.place(text, whole=True)
 
@@ -193,4 +203,3 @@ class Reading:
         if first.state == "affirmed" or not later or _LABEL_END.match(reply, first.end):
             return found
         return None
-

@@ -37,8 +37,8 @@ _SYMBOLS |= {ord("÷"): "/", ord("°"): " degrees", ord("℃"): " degrees C", or
 _SYMBOLS |= dict.fromkeys(map(ord, "✓✔✅☑"), "✓") | dict.fromkeys(map(ord, "✗✘❌✖☒"), "✗")
 _SYMBOLS |= {ord("\ufe0f"): "", ord("‚"): ",", ord("‘"): "'", ord("’"): "'", ord("…"): "..."}
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])")
-_CYRILLIC = re.compile(r"(?<!\w)[АВСЕНКМОРТХ](?!\w)(?!\s+[а-яё])")  # noqa: RUF001
-_LOOKS_LATIN = str.maketrans("АВСЕНКМОРТХ", "ABCEHKMOPTX")  # noqa: RUF001
+_CYRILLIC = re.compile(r"(?<!\w)[АВСЕНКМОРТХ](?!\w)(?!\s+[а-яё])")
+_LOOKS_LATIN = str.maketrans("АВСЕНКМОРТХ", "ABCEHKMOPTX")
 
 _PERCENT = re.compile(r"\s*(?:%|\bper\s?cent\b)")
 _GROUPED = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
@@ -93,7 +93,12 @@ def option_words(text: str) -> str:
     while True:
         shorter = text.rstrip(".,;:!").rstrip() or text
         inner = shorter[1:-1]
-        if len(shorter) > 2 and "," not in inner and _OUTER.get(shorter[0]) == shorter[-1] and not set(shorter[0] + shorter[-1]) & set(inner):
+        if (
+            len(shorter) > 2
+            and "," not in inner
+            and _OUTER.get(shorter[0]) == shorter[-1]
+            and not set(shorter[0] + shorter[-1]) & set(inner)
+        ):
             shorter = inner.strip() or shorter
         if shorter == text:
             return _ARTICLE.sub("", text, count=1) if _ARTICLE.match(text) else text

@@ -31,16 +31,38 @@ LABELS = frozenset({"yes", "no", "true", "false"})
 
 _OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _LABEL = re.compile(
-    r"(yes|no|true|false)\b(?:\W*\Z|\s*[,.;:!–—-]\s*"  # noqa: RUF001
+    r"(yes|no|true|false)\b(?:\W*\Z|\s*[,.;:!–—-]\s*"
     r"(?=[a-z]|(?:It|He|She|They|The|This|That|There|I|We|You|Because|Since|As|In|On|At)\b))",
     re.IGNORECASE,
 )
-_REASON = re.compile(r",?\s+(?:because|since|which\s+(?:is|was))\s|\s+[–—-]+\s+(?=(?:it|he|she|they|the|this|that|a|an)\s)")  # noqa: RUF001
+_REASON = re.compile(
+    r",?\s+(?:because|since|which\s+(?:is|was))\s|\s+[–—-]+\s+(?=(?:it|he|she|they|the|this|that|a|an)\s)"
+)
 _EXPLAINS = re.compile(
     r"(?<=[.!;])\s+(?=(?:It|This|That|He|She|They|The|These|Those|Because|Since|As|In|I|We|His|Her|There|Explanation|Note|Reason"
     r"(?:ing)?|Wait|Actually|So)\b)"
 )
-_TITLES = ("Mr", "Mrs", "Ms", "Dr", "St", "Mt", "Ft", "Jr", "Sr", "Prof", "Gen", "Col", "Lt", "Capt", "Rev", "Sen", "Gov", "vs", "No")
+_TITLES = (
+    "Mr",
+    "Mrs",
+    "Ms",
+    "Dr",
+    "St",
+    "Mt",
+    "Ft",
+    "Jr",
+    "Sr",
+    "Prof",
+    "Gen",
+    "Col",
+    "Lt",
+    "Capt",
+    "Rev",
+    "Sen",
+    "Gov",
+    "vs",
+    "No",
+)
 _SENTENCE = re.compile("".join(rf"(?<!\b{title}\.)" for title in _TITLES) + r"(?<!\b[A-Z]\.)(?<=[.!;])\s+(?=[A-Z\"'(])")
 _JSON = re.compile(r"[\"'](?:final_?\s?)?answer[\"']\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"", re.IGNORECASE)
 _LEAD = re.compile(
@@ -174,9 +196,11 @@ def normalised(text: str) -> str:
     text = _plain(text).casefold()
     if not text.isascii():
         decomposed = unicodedata.normalize("NFD", text)
-        text = unicodedata.normalize("NFC", "".join(c for c in decomposed if unicodedata.category(c) != "Mn" or c > "\u036f"))
+        text = unicodedata.normalize(
+            "NFC", "".join(c for c in decomposed if unicodedata.category(c) != "Mn" or c > "\u036f")
+        )
     text = _GROUPED.sub("", text).replace("&", " and ").replace("_", " ")
-    text = re.sub(r"(?<=[^\W\d])[-/–—](?=\w)", " ", text)  # noqa: RUF001
+    text = re.sub(r"(?<=[^\W\d])[-/–—](?=\w)", " ", text)
     text = _PUNCTUATION.sub(lambda match: "" if match["drop"] else match[0], text)
     return squeezed(_ARTICLE.sub(" ", squeezed(text)))
 
