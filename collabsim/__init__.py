@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collabsim.state import State, last_replies, slot
     from collabsim.store import GenerationStore
     from collabsim.system import System
-    from collabsim.tasks import Item, Task, load_task, make_item
+    from collabsim.tasks import Item, Score, Task, load_task, make_item, score_answer
     from collabsim.voting import plurality, share
 
 _HOME = {
@@ -39,6 +39,7 @@ _HOME = {
     "Reply": "episode",
     "RunContext": "context",
     "Sampling": "request",
+    "Score": "tasks",
     "Seat": "pool",
     "SimulatedModel": "models.simulated",
     "State": "state",
@@ -54,6 +55,7 @@ _HOME = {
     "make_item": "tasks",
     "plurality": "voting",
     "protocol": "protocols",
+    "score_answer": "tasks",
     "share": "voting",
     "slot": "state",
     "sweep": "coalitions.sweep",

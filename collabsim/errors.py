@@ -28,6 +28,10 @@ class DataError(CollabsimError):
     """A data set that cannot be read, is empty after filters, or whose splits overlap."""
 
 
+class ScoringError(CollabsimError):
+    """Answers could not be compared for a reason that is not in them: a scoring process that cannot be had."""
+
+
 class StoreError(CollabsimError):
     """The generation store or a run folder cannot be read or written (full disk, no permission, foreign file)."""
 

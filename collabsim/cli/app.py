@@ -166,6 +166,16 @@ def tasks(
 
 
 @app.command()
+def score(
+    kind: Annotated[str, typer.Option(help="number | expression | exact | choice | text | code")],
+) -> None:
+    """Score replies: JSON lines with response and gold on standard input, JSON lines with scores on standard output."""
+    from collabsim.cli import score as command
+
+    command.run(kind)
+
+
+@app.command()
 def doctor() -> None:
     """Say what this machine can run, and what to install for the rest."""
     from collabsim.cli import doctor as command

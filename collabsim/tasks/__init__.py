@@ -1,5 +1,6 @@
 """Tasks: items with golds, and the scorers that read and compare answers."""
 
+from collabsim.tasks.answer_score import score_answer
 from collabsim.tasks.building import make_item, scorer_for
 from collabsim.tasks.catalogue import TaskRow, list_tasks
 from collabsim.tasks.item import Answer, Answers, Item, ItemView, Score, Scorer
@@ -17,5 +18,6 @@ __all__ = [
     "list_tasks",
     "load_task",
     "make_item",
+    "score_answer",
     "scorer_for",
 ]

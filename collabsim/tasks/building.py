@@ -18,11 +18,12 @@ from collabsim.tasks.prompts import asked_form, task_prompt
 from collabsim.tasks.records import Record, Unusable, read_record
 from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
 from collabsim.tasks.scorers.exact_scorer import ExactScorer
+from collabsim.tasks.scorers.expression_scorer import ExpressionScorer
 from collabsim.tasks.scorers.number_scorer import NumberScorer
 from collabsim.tasks.scorers.numbers import whole_number
 from collabsim.tasks.scorers.text_scorer import TextScorer
 
-SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExactScorer, ChoiceScorer, TextScorer)}
+SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExpressionScorer, ExactScorer, ChoiceScorer, TextScorer)}
 
 
 @cache

@@ -15,7 +15,7 @@ VECTORS = {
     "A09 frac without braces": (r"\boxed{\frac34}", "0.75", True),
     "A11 percent": (r"\boxed{75\%}", "75", True),
     "A13 percent in the gold": (r"\boxed{75}", r"75\%", True),
-    "percent is a unit, not a factor": (r"\boxed{75\%}", "0.75", False),
+    "EX-09 percent is what it stands for": (r"\boxed{75\%}", "0.75", True),
     "A15 unit": (r"\boxed{18 cm}", "18", True),
     "A17 thousands and noun": ("The answer is 12,480 apples.", "12480", True),
     "A19 pair": ("The answer is 3,4", "34", False),

@@ -33,6 +33,8 @@ class Declaration:
     """For tags and labels: everything up to the end of the tag or the text, for answers of several lines."""
     negated: bool = False
     """True after "the answer is not"."""
+    end: int = 0
+    """Where a box ends; 0 for other forms."""
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
@@ -90,8 +92,10 @@ def _boxes(text: str) -> list[Declaration]:
     found = []
     for match in matches:
         end = closing.get(match.end() - 1)
-        form: Form = "open box" if end is None else "box"
-        found.append(Declaration(form, match.start(), "" if end is None else text[match.end() : end].strip()))
+        if end is None:
+            found.append(Declaration("open box", match.start(), ""))
+        else:
+            found.append(Declaration("box", match.start(), text[match.end() : end].strip(), end=end + 1))
     return found
 
 

@@ -13,8 +13,8 @@ from functools import lru_cache
 
 from collabsim.tasks.item import Answer, ItemView
 from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
-from collabsim.tasks.scorers.numbers import Number, whole_number
-from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
+from collabsim.tasks.scorers.numbers import Number, same_number, whole_number
+from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer, Extraction, declared_by, why_unparsed
 from collabsim.tasks.scorers.text import plain_characters, readable, squeezed, without_latex_text, without_markup
 
 LONGEST_LINE = 200
@@ -36,23 +36,38 @@ class ExactScorer(AnswerScorer):
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:  # noqa: ARG002
         """The text that `text` commits to, or None."""
-        part = None if finish in NO_ANSWER else readable(text)
-        if part is None:
-            return None
-        declared_at = declarations(part)
-        for declaration in reversed(declared_at):
-            if declaration.form == "open box":
-                return None
-            declared = _declared(declaration)
-            if declared:
-                return as_answer(declared)
-            if declaration.form in ("box", "tag"):
-                return None
-        return _whole_reply(part.strip()) if finish == "stop" and not declared_at else None
+        return _extraction(text, finish).answer
+
+    def extraction(self, text: str, view: ItemView, finish: str = "stop") -> Extraction:  # noqa: ARG002
+        """`extract` with its reason."""
+        return _extraction(text, finish)
+
+    def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
+        """Whether two texts are equal when normalised, or equal numbers."""
+        return same_number(a.value, b.value)
 
     def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
         """An accepted text as an answer; None when nothing is left of it."""
         return as_answer(text)
+
+
+@lru_cache(maxsize=4096)
+def _extraction(text: str, finish: str) -> Extraction:
+    part = None if finish in NO_ANSWER else readable(text)
+    if part is None:
+        return Extraction(None, why_unparsed(text, finish))
+    declared_at = declarations(part)
+    for declaration in reversed(declared_at):
+        reason = declared_by(part, declaration.start)
+        if declaration.form == "open box":
+            return Extraction(None, f"box never closed: {reason}")
+        if declared := _declared(declaration):
+            answer = as_answer(declared)
+            return Extraction(answer, reason if answer else f"says nothing definite: {reason}")
+        if declaration.form in ("box", "tag"):
+            return Extraction(None, f"empty: {reason}")
+    answer = _whole_reply(part.strip()) if finish == "stop" and not declared_at else None
+    return Extraction(answer, "the whole reply" if answer else why_unparsed(text, finish))
 
 
 def _declared(declaration: Declaration) -> str | None:

@@ -1,8 +1,9 @@
 r"""Numbers as people and models write them, read exactly.
 
-In: plain text (see `text.py`), LaTeX or not. Out: a value: a `Fraction`, a `Range`, a `PlusMinus`, or None. The grammar
+In: plain text (see `text.py`), LaTeX or not. Out: a value: a `Fraction`, `Quantity`, `Range`, `PlusMinus`, or None. The grammar
 is our own and strict: thousands separators only between digit triples, no `nan`, `inf` or `1_000`, `10-15` is a range and
-never a difference, `10:30` and `3,4` are no numbers. Units, currency and per cent signs are read over: `75%` is 75.
+never a difference, `10:30` and `3,4` are no numbers. Currency and words are read over; a unit or scale that is known makes a
+`Quantity` (`75%`, `18 cm`, `3 million`).
 Left out on purpose: expressions (`2+3`, `\sqrt{2}`), which have no value here, and decimal commas, which are ambiguous.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from collabsim.tasks.scorers.quantities import SCALES, Quantity, same_size, with_unit
 from collabsim.tasks.scorers.text import plain_characters, squeezed, without_latex_text, without_markup
 
 MAX_DIGITS = 400
@@ -34,7 +36,15 @@ class PlusMinus:
     size: Fraction
 
 
-Number = Fraction | Range | PlusMinus
+Number = Fraction | Quantity | Range | PlusMinus
+
+NUMBER_WORDS = {
+    name: Fraction(size)
+    for size, name in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty".split()
+    )
+}
 
 _PLAIN = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 _CURRENCY = r"(?:(?:US\s?)?[$€£¥₹]\s?)"
@@ -54,6 +64,9 @@ _UNITS = (
 _POWER_OR_RATE = r"(?:\^\{?-?[0-9]\}?)?(?:/[A-Za-z]+)?"
 _AFTER = re.compile(rf"\s?{_UNITS}{_POWER_OR_RATE}")
 _UNIT_WORDS = re.compile(rf"(?:/|\s)?\s?[A-Za-z°%][A-Za-z°%/.]*{_POWER_OR_RATE}(?: [A-Za-z°%/.^]+){{0,3}}")
+_UNIT_NAME = re.compile(
+    r"\s?(?:%|°\s?[CF]?\b|°|(?!in\s[a-z])(?:(?:square|cubic|sq\.?|cu\.?)\s+)?[A-Za-zµ]+(?:\^\{?[23]\}?)?)"
+)
 _JOINED_LEFT = re.compile(r"(?:[\w)\]}!][-+]|[\w\\^{√|]|[0-9][.,:/]|\.)\Z")
 _JOINED_RIGHT = re.compile(
     r"[\w^({]|\s?\\|!(?=[^\s.]|\s?[-+*/×÷^=])|[.,:/][0-9]"
@@ -64,6 +77,7 @@ _RANGE = re.compile(r"\s?(?:[-–—]|\.\.+|\b(?:to|through)\b)\s?")
 _LIST = re.compile(r"\s?(?:[,;&]|,?\s?\b(?:and|or)\b)\s?")
 _UNIT_AND = re.compile(r"\s[A-Za-z]+,?\s(?:and|or|&)\s")
 
+_SPACED = re.compile(r"\A[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]|[.,/][0-9]|\s?[0-9])")
 _FRAC = re.compile(
     r"(?P<before>[0-9])?\s?\\[dtc]?frac\s*(?:\{\s*(?P<a>[^{}]*?)\s*\}\s*|(?P<a1>[0-9]))(?:\{\s*(?P<b>[^{}]*?)\s*\}|\s*(?P<b1>[0-9]))"
 )
@@ -115,7 +129,18 @@ def number_at(text: str, start: int = 0, *, joined: bool = False) -> Found | Non
     end = unit.end() if unit else match.end()
     if value is None or _JOINED_RIGHT.match(text, end):
         return None
-    return Found(value, match.start(), end)
+    return Found(value, match.start(), end) if not isinstance(value, Fraction) else _measured(text, match, value, end)
+
+
+def _measured(text: str, match: re.Match[str], size: Fraction, end: int) -> Found:
+    """A number with the unit or scale that is written after it."""
+    named = _UNIT_NAME.match(text, match.end())
+    if named is None or text[named.end() : named.end() + 1] in ("/", "^") or text.startswith(" per ", named.end()):
+        return Found(size, match.start(), end)
+    value = with_unit(size, named[0])
+    if named[0].strip().casefold() in SCALES:
+        end = named.end()
+    return Found(value, match.start(), max(end, match.end()))
 
 
 def _continues(text: str, match: re.Match[str]) -> bool:
@@ -197,7 +222,7 @@ def whole_number(text: str, *, units: bool = True) -> Number | None:
     Read over: `x=`, outer brackets and quotes, a final dot, and unit words unless `units` is False. `1/2`, `2 1/2`,
     `1.2e-3`, `1.2 × 10^-3`, LaTeX fractions, `10-15` and `± 6` are values.
     """
-    text = squeezed(without_latex(plain_characters(without_markup(text)))).rstrip(".").strip()
+    text = grouped(squeezed(without_latex(plain_characters(without_markup(text))))).rstrip(".").strip()
     while len(text) > 1 and text[0] + text[-1] in ("()", "[]", '""', "''", "{}", "<>"):
         text = text[1:-1].strip()
     text = re.sub(r"^[A-Za-z]\w{0,8}\s?=\s?|^=\s?", "", text)
@@ -207,4 +232,16 @@ def whole_number(text: str, *, units: bool = True) -> Number | None:
     rest = text[found.end :]
     if rest and not (units and _UNIT_WORDS.fullmatch(rest)):
         return None
-    return found.value
+    return found.value.size if isinstance(found.value, Quantity) and not units else found.value
+
+
+def grouped(text: str) -> str:
+    """`text` without the blank in a number that begins it and is grouped by blanks: `12 480`."""
+    return _SPACED.sub(lambda match: match[0].replace(" ", ""), text)
+
+
+def same_number(a: object, b: object) -> bool:
+    """Whether two values are the same number, units considered. Symmetric."""
+    if isinstance(a, Fraction | Quantity) and isinstance(b, Fraction | Quantity):
+        return same_size(a, b)
+    return bool(a == b)

@@ -7,10 +7,12 @@ thousands of times. Left out on purpose: what a reply looks like; see `text.py` 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
-from collabsim.tasks.answers import answers_for
+from collabsim.errors import ScoringError
 from collabsim.tasks.item import Answer, Item, ItemView, Score
+from collabsim.tasks.scorers.text import final_part
 
 NO_ANSWER = frozenset({"content_filter", "overflow"})
 """Finish reasons after which a reply answers nothing, whatever it says."""
@@ -19,6 +21,14 @@ NO_ANSWER = frozenset({"content_filter", "overflow"})
 def accepted_golds(item: Item) -> tuple[str, ...]:
     """The texts that count as right for an item whose gold is text."""
     return (item.gold,) if isinstance(item.gold, str) else tuple(map(str, item.gold))
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What a text commits to, and why it is that."""
+
+    answer: Answer | None
+    reason: str
 
 
 class AnswerScorer:
@@ -30,6 +40,11 @@ class AnswerScorer:
         """The answer that `text` commits to, or None. A cut text counts only what it declared."""
         raise NotImplementedError
 
+    def extraction(self, text: str, view: ItemView, finish: str = "stop") -> Extraction:
+        """`extract` with its reason, for scores."""
+        answer = self.extract(text, view, finish)
+        return Extraction(answer, why_unparsed(text, finish) if answer is None else "")
+
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
         """Whether two answers have one canonical value."""
         return bool(a.value == b.value)
@@ -39,19 +54,25 @@ class AnswerScorer:
         raise NotImplementedError
 
     def score(self, text: str, item: Item, finish: str = "stop") -> Score:
-        """The score of `text` as a final output for `item`: right, wrong or unparsed."""
-        return _judged(self, text, item, finish)
+        """The score of `text` as a final output for `item`: right, wrong or unparsed; an error, never kept, if scoring
+        itself failed.
+        """
+        try:
+            return _judged(self, text, item, finish)
+        except ScoringError as error:
+            return Score(None, "error", None, str(error))
 
     def judge(self, text: str, item: Item, finish: str) -> Score:
         """`score` without memory."""
-        answer = answers_for(item).extract(text, finish)
+        found = self.extraction(text, item.view, finish)
+        answer = found.answer
         if answer is None:
-            return Score(0.0, "unparsed", None, _why_unparsed(text, finish))
+            return Score(0.0, "unparsed", None, found.reason)
         for gold in accepted_golds(item):
             accepted = self.gold(gold, item.view)
             if accepted is not None and self.same(answer, accepted, item.view):
-                return Score(1.0, "right", answer.text)
-        return Score(0.0, "wrong", answer.text)
+                return Score(1.0, "right", answer.text, found.reason)
+        return Score(0.0, "wrong", answer.text, found.reason)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -59,9 +80,18 @@ def _judged(scorer: AnswerScorer, text: str, item: Item, finish: str) -> Score:
     return scorer.judge(text, item, finish)
 
 
-def _why_unparsed(text: str, finish: str) -> str:
+def why_unparsed(text: str, finish: str) -> str:
+    """Why a text without an answer has none, as far as its form tells."""
     if finish in NO_ANSWER:
         return f"no answer: {finish}"
     if not text.strip():
         return "empty"
+    if final_part(text) is None:
+        return "thinking never closed"
     return "no answer before the cut" if finish != "stop" else "no answer found"
+
+
+def declared_by(part: str, start: int) -> str:
+    """The reason of an answer that was declared at a place of the final part."""
+    line = part[start : start + 80].split("\n", 1)[0].strip()
+    return f"last declaration {line if len(line) <= 60 else line[:57] + '...'!r}"
