@@ -116,10 +116,8 @@ class Options:
     def _letter(self, phrase: str, match: re.Match[str]) -> str | None:
         letter = next(group for group in match.groups() if group).upper()
         own = self.at(phrase, _after_label(phrase, match.end()))
-        if match["open"] is None and not (own and own.letter == letter):
-            if _is_word(phrase, match) or _is_term(phrase, match):
-                return None
-        return letter
+        sure = match["open"] is not None or (own is not None and own.letter == letter)
+        return letter if sure or not (_is_word(phrase, match) or _is_term(phrase, match)) else None
 
     def _with_text(self, phrase: str, mention: Mention) -> Mention:
         """The mention together with the option text that it labels ("C. green", "green (C)"); torn by another's."""
@@ -152,16 +150,98 @@ _LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\
 _NEXT_WORD = re.compile(r"\s+([A-Za-z']+)")
 _NAMED = re.compile(r"\b(?:option|choice|letter|answer)s?\s*[\"'(]*\Z", re.IGNORECASE)
 _VERBS = frozenset(
-    ["is", "was", "because", "since", "as", "and", "or", "but", "for", "with", "which", "would", "seems", "seem", "looks", "must", "should", "has", "have", "had", "due", "given", "based", "by", "not", "nor", "rather", "over", "instead", "are", "were", "appears", "matches", "match", "fits", "fit", "makes", "describes", "represents", "wins", "correctly", "best", "can", "cannot", "could", "may", "might", "will", "does", "doesn't", "isn't", "wasn't", "can't", "won't", "says", "states", "gives", "shows", "fails", "contradicts", "then", "than", "if", "when", "while", "although", "though", "too", "also", "only", "being", "it", "vs", "versus", "in", "on", "to", "from", "at"]
+    [
+        "is",
+        "was",
+        "because",
+        "since",
+        "as",
+        "and",
+        "or",
+        "but",
+        "for",
+        "with",
+        "which",
+        "would",
+        "seems",
+        "seem",
+        "looks",
+        "must",
+        "should",
+        "has",
+        "have",
+        "had",
+        "due",
+        "given",
+        "based",
+        "by",
+        "not",
+        "nor",
+        "rather",
+        "over",
+        "instead",
+        "are",
+        "were",
+        "appears",
+        "matches",
+        "match",
+        "fits",
+        "fit",
+        "makes",
+        "describes",
+        "represents",
+        "wins",
+        "correctly",
+        "best",
+        "can",
+        "cannot",
+        "could",
+        "may",
+        "might",
+        "will",
+        "does",
+        "doesn't",
+        "isn't",
+        "wasn't",
+        "can't",
+        "won't",
+        "says",
+        "states",
+        "gives",
+        "shows",
+        "fails",
+        "contradicts",
+        "then",
+        "than",
+        "if",
+        "when",
+        "while",
+        "although",
+        "though",
+        "too",
+        "also",
+        "only",
+        "being",
+        "it",
+        "vs",
+        "versus",
+        "in",
+        "on",
+        "to",
+        "from",
+        "at",
+    ]
 )
 _TERM_BEFORE = re.compile(
-    r"\b(?:vitamins?|hepatitis|influenza|types?|groups?|class|grade|plan|schedule|fig(?:ure)?\.?|appendix|section|chapter|factor"
+    r"\b(?:vitamins?|hepatitis|influenza|types?|groups?|class|grade|plan|schedule|fig(?:ure)?\.?|appendix|section"
+    r"|chapter|factor"
     r"|protein|antigen|immunoglobulin|alpha|beta|gamma|delta|sigma|theta|lambda|omega|phi|psi|rho|mu)[\s-]+\Z",
     re.IGNORECASE,
 )
 _TERM_AFTER = re.compile(
     r"[\s-]+(?:cells?|lymphocytes?|vitamins?|chromosomes?|rays?|major|minor|level|waves?|bosons?|virus)\b"
-    r"|\.\s?(?:coli|elegans|aureus|pylori|cerevisiae|melanogaster|subtilis|pneumoniae|falciparum|sapiens|albicans|tuberculosis"
+    r"|\.\s?(?:coli|elegans|aureus|pylori|cerevisiae|melanogaster|subtilis|pneumoniae|falciparum|sapiens|albicans"
+    r"|tuberculosis"
     r"|pyogenes|difficile|botulinum|cholerae|gonorrhoeae|meningitidis|influenzae|thaliana|musculus|rerio|rex)\b"
 )
 _FORMULA_BEFORE = re.compile(r"(?:(?<![=-])[<>|^]|(?<=\w)\s*[=*]|[<>=]=|(?<![A-Z])(?<![A-Z]\s)(?<![A-Z]\)\s)\+)\s*\Z")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from collabsim.tasks.scorers.choice_options import ENDS, Mention, Options, read_options
 from collabsim.tasks.scorers.choice_polarity import JOINT, with_states
@@ -24,16 +25,20 @@ LONGEST_PHRASE = 600
 """Characters of a declared phrase that are read."""
 
 _FILLER = re.compile(
-    r"(?:[\s:=\"'*#>→⇒-]|(?:the|my|is|be|to|it|option|choice|letter|answer|alternative|statement|number|one|that|this|in|by|as|given"
+    r"(?:[\s:=\"'*#>→⇒-]|(?:the|my|is|be|to|it|option|choice|letter|answer|alternative|statement|number|one|that"
+    r"|this|in|by|as|given"
     r"|listed|labell?ed|marked|most|thus|so|just|then|correct|right|best|indeed|likely|in fact|of course|\w+ly|therefore"
-    r"|it's|i think|i believe|i would say|i'd say|i guess|maybe|perhaps|i choose|i pick|i'll go with|i'd go with)\b(?!\s*(?:\)|\Z)))*",
+    r"|it's|i think|i believe|i would say|i'd say|i guess|maybe|perhaps|i choose|i pick|i'll go with"
+    r"|i'd go with)\b(?!\s*(?:\)|\Z)))*",
     re.IGNORECASE,
 )
 _OPENING = " \t\n\"'([{<*"
 _NO_ANSWER = re.compile(
-    r"\W{0,9}(?:(?:it(?:'s| is)|i think|i'd say)\s+)?(?:(?:none|neither|all|any|both|either|some|several)\b(?:\s+of\b|\s*\W*\Z)"
+    r"\W{0,9}(?:(?:it(?:'s| is)|i think|i'd say)\s+)?(?:(?:none|neither|all|any|both|either|some"
+    r"|several)\b(?:\s+of\b|\s*\W*\Z)"
     r"|not\s+(?:given|listed|here|sure|known|among|enough|possible|clear)|no(?:ne)?\s+(?:correct|of|option|answer|choice)"
-    r"|unknown|unclear|undetermined|n/a\b|i\s+(?:do\s?n[o']t|cannot|can't|am\s+not|am\s+un)|i'm\s+(?:not|un)|(?:it\s+)?can(?:not|'t)\s+be\b"
+    r"|unknown|unclear|undetermined|n/a\b|i\s+(?:do\s?n[o']t|cannot|can't|am\s+not|am\s+un)|i'm\s+(?:not|un)"
+    r"|(?:it\s+)?can(?:not|'t)\s+be\b"
     r"|(?:do\s?n't|do\s+not)\s+know)",
     re.IGNORECASE,
 )
@@ -45,7 +50,8 @@ _BLANKS = re.compile(r"[\s.:)\]-]{0,8}")
 _PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")
 _SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")
 _PLACE = re.compile(
-    r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])",
+    r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]"
+    r"|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])",
     re.IGNORECASE,
 )
 _LABEL_END = re.compile(
@@ -62,7 +68,7 @@ class Reading:
 
     def mentions(self, phrase: str) -> list[Mention]:
         """What `phrase` names, in order, each named, rejected, affirmed, asked or torn."""
-        return with_states(phrase, self.options.mentions(phrase), self.options)
+        return with_states(phrase, self.options.mentions(phrase))
 
     def lead(self, phrase: str) -> str | None:
         """The option that `phrase` begins with, after words such as "option" or "clearly"."""
@@ -102,7 +108,7 @@ class Reading:
                 group.append(mention)
             elif group[-1] is head:
                 break
-        either = any(_OR.search(phrase, a.end, b.start) for a, b in zip(group, group[1:], strict=False))
+        either = any(_OR.search(phrase, a.end, b.start) for a, b in pairwise(group))
         joint = JOINT.match(phrase, group[-1].end)
         short = self.options.at(phrase, joint.end()) if joint else None
         if short and ENDS.match(phrase, short.end) and all(short.start != mention.start for mention in mentions):
@@ -143,7 +149,7 @@ class Reading:
         if mentions and not text[: mentions[0].start].strip(_OPENING + ">#-") and mentions[0].state != "rejected":
             if not text[mentions[0].end :].strip(" \t\n.,;:!)]}>\"'*"):
                 return UNCLEAR if mentions[0].state == "torn" else mentions[0].letter
-            listed = all(JOINT.fullmatch(text, a.end, b.start) for a, b in zip(mentions, mentions[1:], strict=False))
+            listed = all(JOINT.fullmatch(text, a.end, b.start) for a, b in pairwise(mentions))
             if (
                 listed
                 and len(mentions) > 1

@@ -20,7 +20,14 @@ from collabsim.tasks.item import Answer, Item, ItemView, Score
 from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
 from collabsim.tasks.scorers.exact_scorer import PLACEHOLDERS, canonical_text
 from collabsim.tasks.scorers.numbers import whole_number
-from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer, accepted_golds
+from collabsim.tasks.scorers.scoring import (
+    NO_ANSWER,
+    AnswerScorer,
+    Extraction,
+    accepted_golds,
+    declared_by,
+    why_unparsed,
+)
 from collabsim.tasks.scorers.text import plain_characters, readable, squeezed, without_latex_text, without_markup
 
 LONGEST_REPLY = 200
@@ -39,7 +46,8 @@ _REASON = re.compile(
     r",?\s+(?:because|since|which\s+(?:is|was))\s|\s+[–—-]+\s+(?=(?:it|he|she|they|the|this|that|a|an)\s)"
 )
 _EXPLAINS = re.compile(
-    r"(?<=[.!;])\s+(?=(?:It|This|That|He|She|They|The|These|Those|Because|Since|As|In|I|We|His|Her|There|Explanation|Note|Reason"
+    r"(?<=[.!;])\s+(?=(?:It|This|That|He|She|They|The|These|Those|Because|Since|As|In|I|We|His|Her|There"
+    r"|Explanation|Note|Reason"
     r"(?:ing)?|Wait|Actually|So)\b)"
 )
 _TITLES = (
@@ -70,7 +78,8 @@ _LEAD = re.compile(
     r"(?:(?:[Ii]t|[Tt]hat|[Tt]his|[Hh]e|[Ss]he|[Tt]hey)(?:'s|\s+(?:is|was|are|were|must\s+be|would\s+be))\s+|\s*:\s*)(?=\S)"
 )
 _KNOWS_NOT = re.compile(
-    r"\W*(?:sorry,?\s+)?(?:i\s+(?:really\s+)?(?:do\s?n[o']t|don't)\s+know|i(?:'m|\s+am)\s+(?:not\s+sure|unsure|unable)|no\s+idea"
+    r"\W*(?:sorry,?\s+)?(?:i\s+(?:really\s+)?(?:do\s?n[o']t|don't)\s+know|i(?:'m|\s+am)\s+(?:not\s+sure|unsure"
+    r"|unable)|no\s+idea"
     r"|i\s+(?:cannot|can't|can\s+not)\s+(?:answer|say|tell|determine|help))\b",
     re.IGNORECASE,
 )
@@ -95,19 +104,11 @@ class TextScorer(AnswerScorer):
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:  # noqa: ARG002
         """The text that `text` commits to, or None. A cut text counts only what it declared."""
-        part = None if finish in NO_ANSWER else readable(text)
-        if part is None:
-            return None
-        declared_at = [*declarations(part), *(Declaration("tag", at.start(), at[1]) for at in _JSON.finditer(part))]
-        declared_at.sort(key=lambda declaration: declaration.start)
-        for place in range(len(declared_at) - 1, -1, -1):
-            declaration = declared_at[place]
-            if declaration.form == "open box":
-                return None
-            declared = _declared(declaration, corrects=place > 0)
-            if declared or declaration.form in ("box", "tag"):
-                return _as_answer(declared or "")
-        return _as_answer(_undeclared(part.strip())) if finish == "stop" and not declared_at else None
+        return _extraction(text, finish).answer
+
+    def extraction(self, text: str, view: ItemView, finish: str = "stop") -> Extraction:  # noqa: ARG002
+        """`extract` with its reason."""
+        return _extraction(text, finish)
 
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
         """Whether two answers are equal when normalised, one of them perhaps without its remark in brackets."""
@@ -128,6 +129,26 @@ class TextScorer(AnswerScorer):
         if best == 0.0:
             return score
         return Score(best, "right" if best == 1.0 else "partial", score.extracted, f"token F1 {best:.3f} with {gold!r}")
+
+
+@lru_cache(maxsize=1 << 14)
+def _extraction(text: str, finish: str) -> Extraction:
+    part = None if finish in NO_ANSWER else readable(text)
+    if part is None:
+        return Extraction(None, why_unparsed(text, finish))
+    declared_at = [*declarations(part), *(Declaration("tag", at.start(), at[1]) for at in _JSON.finditer(part))]
+    declared_at.sort(key=lambda declaration: declaration.start)
+    for place in range(len(declared_at) - 1, -1, -1):
+        declaration = declared_at[place]
+        reason = declared_by(part, declaration.start)
+        if declaration.form == "open box":
+            return Extraction(None, f"box never closed: {reason}")
+        declared = _declared(declaration, corrects=place > 0)
+        if declared or declaration.form in ("box", "tag"):
+            answer = _as_answer(declared or "")
+            return Extraction(answer, reason if answer else f"says nothing definite: {reason}")
+    answer = _as_answer(_undeclared(part.strip())) if finish == "stop" and not declared_at else None
+    return Extraction(answer, "no declaration: the reply's last words" if answer else why_unparsed(text, finish))
 
 
 def _declared(declaration: Declaration, *, corrects: bool) -> str | None:
