@@ -36,10 +36,12 @@ LONGEST_REPLY = 200
 LABELS = frozenset({"yes", "no", "true", "false"})
 """Golds that are right or wrong as a whole: they get no partial credit."""
 
+ARTICLES = frozenset({"a", "an", "the"})
+
 _OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _LABEL = re.compile(
     r"(yes|no|true|false)\b(?:\W*\Z|\s*[,.;:!–—-]\s*"
-    r"(?=[a-z]|(?:It|He|She|They|The|This|That|There|I|We|You|Because|Since|As|In|On|At)\b))",
+    r"(?-i:(?=[a-z]|(?:It|He|She|They|The|This|That|There|I|We|You|Because|Since|As|In|On|At)\b)))",
     re.IGNORECASE,
 )
 _REASON = re.compile(
@@ -186,8 +188,8 @@ def _as_answer(text: str) -> Answer | None:
 def text_key(text: str) -> str:
     """What two spellings of one answer share; empty only for a blank text.
 
-    Normalised words without blanks; a plain number is its value, "Yes, it is" is "yes". A text that normalises to nothing
-    ("the", "A", "?") is itself in lower case, marked by a leading `=`, so that it equals nothing but itself.
+    Normalised words without blanks; a plain number is its value, "Yes, it is" is "yes". Articles alone stay; any other
+    text that normalises to nothing ("?") is itself, marked by a leading `=`, so that it equals nothing but itself.
     """
     plain = _plain(text)
     if not plain:
@@ -223,15 +225,17 @@ def normalised(text: str) -> str:
     text = _GROUPED.sub("", text).replace("&", " and ").replace("_", " ")
     text = re.sub(r"(?<=[^\W\d])[-/–—](?=\w)", " ", text)
     text = _PUNCTUATION.sub(lambda match: "" if match["drop"] else match[0], text)
-    return squeezed(_ARTICLE.sub(" ", squeezed(text)))
+    words = squeezed(text)
+    rest = squeezed(_ARTICLE.sub(" ", words))
+    return words if rest in ARTICLES else rest
 
 
 def token_f1(answer: str, gold: str) -> float:
     """Token F1 in [0, 1] of two texts: 2PR / (P + R) over their normalised words as multisets (Rajpurkar et al. 2016).
 
-    0 for yes/no golds and golds that normalise to nothing, which are right or wrong as a whole.
+    0 for yes/no golds and golds without words ("A", "?"), which are right or wrong as a whole.
     """
-    if text_key(gold) in LABELS or text_key(gold).startswith("="):
+    if text_key(gold) in LABELS | ARTICLES or text_key(gold).startswith("="):
         return 0.0
     said, meant = normalised(answer).split(), normalised(gold).split()
     shared = sum((Counter(said) & Counter(meant)).values())
