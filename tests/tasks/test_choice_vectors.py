@@ -19,6 +19,7 @@ VECTORS = [
     for line in (Path(__file__).parents[1] / "vectors" / "choices.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 COLOURS = {"A": "red", "B": "light blue", "C": "blue", "D": "Vitamin A", "E": "none of the above"}
+TEXTS = list(COLOURS.values())
 
 
 def letter_of(reply, options, finish="stop"):
@@ -36,23 +37,12 @@ def test_vectors_are_well_formed():
     assert all(vector["gold"] in vector["options"] and vector["why"] for vector in VECTORS)
 
 
-FORMS = [
-    "{}",
-    "Answer: {}",
-    "The answer is {}.",
-    "**Answer: {}**",
-    "\\boxed{{{}}}",
-    "It is {}.",
-    "So, {}.",
-    "<answer>{}</answer>",
-]
+FORMS = ["{}", "Answer: {}", "The answer is {}.", "**Answer: {}**", "\\boxed{{{}}}", "It is {}.", "So, {}."]
+FORMS += ["<answer>{}</answer>", "#### {}", "I choose {}."]
+PLAIN = ["{}", "({})", "{}.", "Answer: {}", "The answer is {}.", "**Answer: {}**", "The correct answer is ({})"]
 
 
-@given(
-    order=st.permutations(list(COLOURS.values())),
-    text=st.sampled_from(list(COLOURS.values())),
-    form=st.sampled_from(FORMS),
-)
+@given(order=st.permutations(TEXTS), text=st.sampled_from(TEXTS), form=st.sampled_from(FORMS))
 def test_declared_option_texts_are_found_wherever_they_stand(order, text, form):
     options = dict(zip("ABCDE", order, strict=True))
     assert options[letter_of(form.format(text), options)] == text
@@ -66,9 +56,7 @@ def test_every_letter_of_26_is_read_in_every_usual_form(letter, form):
 
 @given(
     letter=st.sampled_from("ABCDEZ"),
-    form=st.sampled_from(
-        ["{}", "({})", "{}.", "Answer: {}", "The answer is {}.", "**Answer: {}**", "The correct answer is ({})"]
-    ),
+    form=st.sampled_from(PLAIN),
     finish=st.sampled_from(["stop", "length"]),
 )
 def test_plain_replies_are_read_as_the_long_way_reads_them(letter, form, finish):
@@ -96,28 +84,27 @@ def test_reason_of_two_letters_says_that_none_is_single():
     assert found.reason.startswith("no single option")
 
 
-HOSTILE = [
-    "A" + " " * 30_000,
-    "A" + "." * 30_000,
-    "A -" * 10_000,
-    "(A" * 10_000,
-    "not " * 10_000 + "A",
-    "A, " * 10_000,
-    "so it is " * 5_000,
+ENDLESS = [
+    " ",
+    ".",
+    " -",
+    "(A",
+    "A, ",
+    "so it is ",
+    "the ",
+    "option 1 ",
+    "\\frac{",
+    "_{",
+    "β",
+    "blue ",
+    "1,000",
+    "not B, ",
+    "A ✗ ",
 ]
-HOSTILE += [
-    "the " * 10_000,
-    "if " * 10_000 + "A",
-    "option 1 " * 5_000,
-    "\\frac{" * 5_000,
-    "_{" * 10_000,
-    "β" * 30_000,
-    "blue " * 8_000,
-    "1,000" * 8_000,
-]
+HOSTILE = ["A" + piece * (30_000 // len(piece)) for piece in ENDLESS] + ["not " * 10_000 + "A", "if " * 10_000 + "A"]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("text", HOSTILE, ids=[*ENDLESS, "nots", "ifs"])
 def test_hostile_replies_are_read_in_bounded_time(text):
     start = time.process_time()
     letter_of(text, COLOURS)

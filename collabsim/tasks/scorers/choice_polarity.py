@@ -59,8 +59,8 @@ _REJECTED = re.compile(
     re.IGNORECASE,
 )
 _ADVERBS = (
-    r"(?:(?:to be|clearly|definitely|indeed|most likely|probably|obviously|certainly|thus|therefore|also|both|all|then|likely)"
-    r"\s+)*"
+    r"(?:(?:to be|clearly|definitely|indeed|most likely|probably|obviously|certainly|thus|therefore|also|both|all|then"
+    r"|likely)\s+)*"
 )
 IS_RIGHT = re.compile(
     rf"[)\]}}>\"'*]{{0,8}}\s*(?:(?:is|are|seems|must be|has to be|would be(?![^.!\n?]*\bif\b)|should be|looks"
