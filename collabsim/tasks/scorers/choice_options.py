@@ -148,6 +148,7 @@ _QUANTITY = re.compile(r"([-+]?\s?[\d.,/ ]*\d[\d,./]*)\s*([%A-Za-z][\w/^*% ]{0,3
 ENDS = re.compile(r"[)\]}\"'*]{0,8}\s*(?:[.,;:!)\]}\n]|\Z)")
 _LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\"']+\s*)?")
 _NEXT_WORD = re.compile(r"\s+([A-Za-z']+)")
+_VERDICT = re.compile(r"\s+(?:correct|right|wrong|true|false|incorrect)\s*(?:[?.,;!]|\Z)")
 _NAMED = re.compile(r"\b(?:option|choice|letter|answer)s?\s*[\"'(]*\Z", re.IGNORECASE)
 _VERBS = frozenset(
     [
@@ -262,6 +263,8 @@ def _is_word(phrase: str, match: re.Match[str]) -> bool:
     """Whether a bare letter is the article `A` or the pronoun `I` of a sentence."""
     bare = match["capital"] or match["small"]
     if bare is None or bare not in "AIa":
+        return False
+    if _VERDICT.match(phrase, match.end()):
         return False
     after = _NEXT_WORD.match(phrase, match.end())
     if _NAMED.search(phrase[max(0, match.start() - 12) : match.start()]) and bare != "a":

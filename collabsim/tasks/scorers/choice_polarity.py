@@ -65,8 +65,8 @@ _ADVERBS = (
 IS_RIGHT = re.compile(
     rf"[)\]}}>\"'*]{{0,8}}\s*(?:(?:is|are|seems|must be|has to be|would be(?![^.!\n?]*\bif\b)|should be|looks"
     rf"|appears|remains)\s+{_ADVERBS}"
-    r"(?:(?:the|a|my)\s+)?(?:final\s+)?(?:(?:only|single|most|one)\s+)?"
-    r"(?:correct|right|best|better|answer|choice|pick|likely|plausible|accurate|appropriate|suitable|closest"
+    r"(?:(?:the|a|my)\s+)?(?:final\s+)?(?:(?:only|single|most|more|one)\s+)?"
+    r"(?:correct|right|best|better|answer|choice|pick|likely|plausible|accurate|appropriate|suitable|closer|closest"
     r"|strongest|left|one|remaining)\b"
     r"(?!\s*\?)[^.!;,\n?]*(?P<question>\?)?"
     r"|\s+(?:fits?|match(?:es)?|works?|answers?|describes?|explains?)\b[^.!;,\n?]{0,60}\b(?:best|better|most"
@@ -83,7 +83,8 @@ JOINT = re.compile(
 )
 _LISTED = re.compile(r":\s*[(\[]?\Z")
 _ASKED = re.compile(
-    r"[)\]\"'*]{0,8}\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?", re.IGNORECASE
+    r"[)\]\"'*]{0,8}(?:\s+(?:correct|right|true|it|(?:the\s+)?(?:right\s+|correct\s+)?(?:answer|one|option)))?\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?",
+    re.IGNORECASE,
 )
 
 

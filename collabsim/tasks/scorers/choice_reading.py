@@ -130,9 +130,10 @@ class Reading:
         but = _BUT.search(phrase) if negated else None
         turn = (but.start() if but else len(phrase)) if negated else 0
         for state in ("affirmed", "named"):
-            letters = [m.letter for m in mentions if m.state == state and m.start >= turn]
-            if letters:
-                return self._one_of(list(dict.fromkeys(letters)), together=not _OR.search(phrase))
+            found = _after_doubt(phrase, [m for m in mentions if m.state == state and m.start >= turn])
+            if found:
+                letters = list(dict.fromkeys(mention.letter for mention in found))
+                return self._one_of(letters, together=not _OR.search(phrase))
         out = {m.letter for m in mentions if m.state == "rejected" or m.start < turn}
         left = [letter for letter in self.options.texts if letter not in out]
         return left[0] if out and len(left) == 1 else None
@@ -164,12 +165,20 @@ class Reading:
         found = None if self.options.numeric else _PLACE.match(text)
         if found is None or (whole and text[found.end() :].strip(" \t\n.,;:!)]}>\"'*")):
             return None
-        rest = self.options.at(text, _BLANKS.match(text, found.end()).end())  # type: ignore[union-attr]
+        blanks = _BLANKS.match(text, found.end())
+        start = blanks.end() if blanks else found.end()
+        if listed := self._bare_letter(text, start):
+            return listed  # a numbered line: `1. C`
+        rest = self.options.at(text, start)
         if not rest and not _PLACE_ENDS.match(text, found.end()):
             return None
         letters = list(self.options.texts)
         number = int(found[1])
         return letters[number - 1] if 1 <= number <= len(letters) else None
+
+    def _bare_letter(self, text: str, start: int) -> str | None:
+        found = re.compile(r"[(\[]?([A-Z])[)\]]?(?=\W|\Z)").match(text, start)
+        return found[1] if found and found[1] in self.options.texts and text[start - 1 : start].isspace() else None
 
     def declared(self, phrase: str, *, negated: bool = False, label: bool = False) -> str | None:
         """The option that a declared phrase names: what it begins with, else the only one in its first sentence."""
@@ -177,7 +186,7 @@ class Reading:
         sentence = first_sentence(phrase)[0]
         if negated:
             return self.only(sentence, negated=True)
-        found = self.lead(phrase) or self.whole(sentence) or self.place(sentence)
+        found = self.lead(phrase) or self.place(phrase) or self.whole(sentence) or self.place(sentence)
         if found:
             return found
         if _NO_ANSWER.match(phrase):
@@ -209,3 +218,12 @@ class Reading:
         if first.state == "affirmed" or not later or _LABEL_END.match(reply, first.end):
             return found
         return None
+
+
+def _after_doubt(phrase: str, mentions: Sequence[Mention]) -> Sequence[Mention]:
+    """What is named after the last "B or C", if anything is: "B or C? C."; else all `mentions`."""
+    for k in range(len(mentions) - 1, 0, -1):
+        joint = JOINT.fullmatch(phrase, mentions[k - 1].end, mentions[k].start)
+        if joint and _OR.search(joint[0]):
+            return mentions[k + 1 :] or mentions
+    return mentions

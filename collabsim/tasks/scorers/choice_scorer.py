@@ -92,7 +92,8 @@ def _declared(declaration: Declaration, reading: Reading, part: str) -> str | No
             return UNCLEAR
         return reading.whole(declaration.text) or reading.lead(declaration.text)
     if declaration.form == "correction":
-        return reading.lead(declaration.text)
+        found = reading.lead(declaration.text)
+        return reading.only(declaration.text.split("\n", 1)[0]) if found == UNCLEAR else found
     if declaration.form == "sentence" and "?" in first_sentence(declaration.text)[1]:
         return None
     return reading.declared(declaration.text, negated=declaration.negated, label=declaration.form == "label")

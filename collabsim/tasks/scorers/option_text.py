@@ -19,6 +19,7 @@ MOST_NESTED = 4
 _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|([0-9])\s*([0-9]))")
 _ROOT = re.compile(r"\\sqrt\s*\{([^{}]*)\}")
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degree\b")
+_ESCAPED_BREAK = re.compile(r"\\n(?![a-z])")
 _LAYOUT = re.compile(r"\\(?:left|right|displaystyle|textstyle|[bB]igg?[lr]?|limits|quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
 _ESCAPED = re.compile(r"\\([%$#&_{}])")
 _SUBSCRIPT = re.compile(r"(?<=[A-Za-z0-9)\]])\s*_\s*(?:\{([^{}]*)\}|([0-9]))")
@@ -57,6 +58,7 @@ def plain_text(text: str) -> str:
 
 
 def _without_latex(text: str) -> str:
+    text = _ESCAPED_BREAK.sub("\n", text)
     text = _LAYOUT.sub(" ", _DEGREES.sub(" degrees", text))
     text = without_latex_text(text)
     for _ in range(MOST_NESTED):

@@ -196,10 +196,11 @@ def text_key(text: str) -> str:
         return ""
     if label := _label(plain):
         return label
-    number = None if re.match(r"[-+]?0[0-9]", plain) else whole_number(plain, units=False)
-    if isinstance(number, Fraction | int):
-        return str(Fraction(number))
     words = normalised(text)
+    for form in (plain, words):
+        number = None if re.match(r"[-+]?0[0-9]", form) else whole_number(form, units=False)
+        if isinstance(number, Fraction | int):
+            return str(Fraction(number))
     return _GAP.sub("", words) if words else f"={canonical_text(text)}"
 
 
