@@ -87,8 +87,9 @@ _KNOWS_NOT = re.compile(
 )
 _ASIDE = re.compile(r"(?<=\S)\s*(?:\([^()]*\)|\[[^\[\]]*\])\s*\.?\Z")
 _GROUPED = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
-_PUNCTUATION = re.compile(r"(?<=[0-9])[.:/-](?=[0-9])|(?<![\w.])[-.](?=[0-9.])|[\w+#%\s]+|(?P<drop>.)", re.DOTALL)
+_PUNCTUATION = re.compile(r"(?<=[0-9])[.:/-](?=[0-9])|(?<![\w.])[-.](?=\.?[0-9])|[\w+#%\s]+|(?P<drop>.)", re.DOTALL)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b(?=\s+\S)")
+_NUMBER = re.compile(r"(?![-+]?0[0-9])[-+]?[0-9.][0-9.,/ ]*%?")
 _GAP = re.compile(r"(?<![0-9])\s|\s(?![0-9])")
 
 
@@ -198,7 +199,7 @@ def text_key(text: str) -> str:
         return label
     words = normalised(text)
     for form in (plain, words):
-        number = None if re.match(r"[-+]?0[0-9]", form) else whole_number(form, units=False)
+        number = whole_number(form, units=False) if _NUMBER.fullmatch(form) else None
         if isinstance(number, Fraction | int):
             return str(Fraction(number))
     return _GAP.sub("", words) if words else f"={canonical_text(text)}"
