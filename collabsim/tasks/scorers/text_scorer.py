@@ -226,10 +226,15 @@ def normalised(text: str) -> str:
         )
     text = _GROUPED.sub("", text).replace("&", " and ").replace("_", " ")
     text = re.sub(r"(?<=[^\W\d])[-/–—](?=\w)", " ", text)
-    text = _PUNCTUATION.sub(lambda match: "" if match["drop"] else match[0], text)
     words = squeezed(text)
+    while (fewer := _unmarked(words)) != words:  # a mark that goes may change what a point beside it means
+        words = fewer
     rest = squeezed(_ARTICLE.sub(" ", words))
     return words if rest in ARTICLES else rest
+
+
+def _unmarked(text: str) -> str:
+    return squeezed(_PUNCTUATION.sub(lambda match: "" if match["drop"] else match[0], text))
 
 
 def token_f1(answer: str, gold: str) -> float:
