@@ -190,13 +190,10 @@ class Reading:
         if found:
             return found
         if _NO_ANSWER.match(phrase):
-            return self.only(phrase) if re.search(r"\bI\b", phrase[:3]) and self._decides(phrase) else UNCLEAR
+            return (self.only(phrase) if phrase[:2] in ("I ", "I'") else None) or UNCLEAR
         if label and self._is_other_letter(sentence):
             return UNCLEAR
         return self.only(sentence)
-
-    def _decides(self, phrase: str) -> bool:
-        return bool(self.only(phrase))
 
     def _is_other_letter(self, sentence: str) -> bool:
         """Whether all of `sentence` is a letter that no option has, or several of the options' letters in a row."""
