@@ -64,7 +64,9 @@ def _row(line: bytes) -> dict[str, Any]:
         raise DataError("no field 'response'")
     if "gold" not in row and not row.get("tests"):
         raise DataError("no field 'gold'")
-    return {name: row[name] for name in FIELDS if name in row and (row[name] is not None or name in ("response", "gold"))}
+    return {
+        name: row[name] for name in FIELDS if name in row and (row[name] is not None or name in ("response", "gold"))
+    }
 
 
 def _shown(score: Score) -> dict[str, Any]:

@@ -18,64 +18,85 @@ from collabsim.tasks.scorers.declarations import Declaration, declarations, last
 _NOUN = r"(?:choice|option|pick|selection|one|response|conclusion|fit|match|guess|vote|statement|alternative|solution)"
 _CHOICE_IS = re.compile(
     rf"\b{_NOUN}\s*(?::|,?\s+(?:(?:here|then|therefore|thus|clearly|among them|of these),?\s+)?"
-    r"(?:is|was|would be|should be|must be|seems to be|has to be|ought to be|goes to|remains)(?P<negated>n't|\s+not\b)?)(?=[\s:])",
+    r"(?:is|was|would be|should be|must be|seems to be|has to be|ought to be|goes to|remains)(?P<negated>n't"
+    r"|\s+not\b)?)(?=[\s:])",
     re.IGNORECASE,
 )
 _ANSWER_IS = re.compile(
     r"\b(?:answer|ans)(?:,\s*[\w\s]{1,30},|\s+(?:here|then|therefore|thus|clearly|obviously|probably|likely|surely))*\s+"
-    r"(?:is|was|has to be|have to be|had to be|needs to be|ought to be|must be|lies in|comes out as|would be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
+    r"(?:is|was|has to be|have to be|had to be|needs to be|ought to be|must be|lies in|comes out as"
+    r"|would be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
     re.IGNORECASE,
 )
-_QUESTION_IS = re.compile(r"\banswer\b[^.\n]{0,20}[\"'“][^\"'”\n]{1,300}[\"'”]\s+(?:is|would be|must be)(?P<negated>n't|\s+not\b)?(?=[\s:])", re.I)
+_QUESTION_IS = re.compile(
+    r"\banswer\b[^.\n]{0,20}[\"'“][^\"'”\n]{1,300}[\"'”]\s+(?:is|would be|must be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
+    re.I,
+)
 _TAKE = re.compile(
     r"\b(?:go(?:ing)?\s+(?:with|for)|choose|chose|choosing|pick|picked|picking|select|selected|selecting|opt(?:ing|ed)?\s+for"
-    r"|settl(?:e|ed|ing)\s+(?:on|for)|vote\s+(?:for|goes\s+to)|voting\s+for|answer\s+with|lean(?:ing)?\s+(?:towards?|to)|prefer|stick(?:ing)?\s+with"
-    r"|(?:I'd|I would|I will|I'll|I) (?:say|answer|guess|conclude|suspect)|now\s+(?:think|believe)|points?\s+to|leaves\s+(?:us\s+with|only)?"
+    r"|settl(?:e|ed|ing)\s+(?:on|for)|vote\s+(?:for|goes\s+to)|voting\s+for|answer\s+with"
+    r"|lean(?:ing)?\s+(?:towards?|to)|prefer|stick(?:ing)?\s+with"
+    r"|(?:I'd|I would|I will|I'll|I) (?:say|answer|guess|conclude|suspect)|now\s+(?:think|believe)|points?\s+to"
+    r"|leaves\s+(?:us\s+with|only)?"
     r"|narrow(?:s|ed)?\s+(?:it\s+)?(?:down\s+)?to)(?=[\s:])",
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"(?:^|[\n.!?;]\s*)(?:the\s+|my\s+)?(?:(?:final|correct|best|chosen)\s+)*(?:solution|result|correct|conclusion|selected|ans\.?|final|verdict|decision)\s*[:=]\s*"
+    r"(?:^|[\n.!?;]\s*)(?:the\s+|my\s+)?(?:(?:final|correct|best|chosen)\s+)*(?:solution|result|correct|conclusion"
+    r"|selected|ans\.?|final|verdict|decision)\s*[:=]\s*"
     r"|\bans\.\s+(?=\(?[A-Za-z]\b)|\b[Aa](?:nswer|NSWER)\s+(?=\(?[A-Z]\)?(?:[\s.,:;!]|\Z))"
     r"|[\"'](?:final_?\s?|correct_?\s?)?(?:answer|choice|option)[\"']\s*:\s*"
     r"|^[ \t#>*]*(?:the\s+)?(?:final\s+|correct\s+)?answer[ \t#*]*\n\s*",
     re.IGNORECASE | re.MULTILINE,
 )
 _FOREIGN = re.compile(
-    r"(?:\b(?:respuesta|r[ée]ponse|antwort(?:e)?|l[öo]sung|risposta|resposta|antwoord|svar(?:et)?|vastaus|odpowied[źz]|odpov[ěe]ď|odpoveď|v[áa]lasz|r[ăa]spuns\w*"
-    r"|yan[ıi]t|cevap|jawaban(?:nya)?|jibu|sagot|ответ|відповідь|одговор|отговор|απάντηση|đáp án|trả lời)(?![^\W\d_])|答案|正解|解答|回答|答え|答|정답|답|الإجابة|الجواب|إجابة|תשובה|पाسخ|جواب|उत्तर|উত্তর|సమాధానం|பதில்|คำตอบ)"
-    r"[^\n.!?:：]{0,40}?(?:\s*[:=]\s*|[是为為はが는은이가]\s*|\s+(?:es|est|ist|lautet|è|é|to|jest|is|je|är|er|on|adalah|ni|là|este)\s+|-\s+)",
+    r"(?:\b(?:respuesta|r[ée]ponse|antwort(?:e)?|l[öo]sung|risposta|resposta|antwoord|svar(?:et)?|vastaus"
+    r"|odpowied[źz]|odpov[ěe]ď|odpoveď|v[áa]lasz|r[ăa]spuns\w*"
+    r"|yan[ıi]t|cevap|jawaban(?:nya)?|jibu|sagot|ответ|відповідь|одговор|отговор|απάντηση|đáp án"
+    r"|trả lời)(?![^\W\d_])|答案|正解|解答|回答|答え|答|정답|답"
+    r"|الإجابة|الجواب|إجابة|תשובה|پاسخ|جواب|उत्तर|উত্তর|సమాధానం|பதில்|คำตอบ)"
+    r"[^\n.!?:：]{0,40}?(?:\s*[:=]\s*|[是为為はが는은이가]\s*|\s+(?:es|est|ist|lautet|è|é|to|jest|is|je|är|er|on|adalah|ni|là"
+    r"|este)\s+|-\s+)",
     re.IGNORECASE,
 )
 _CORRECTION = re.compile(
-    r"(?:\b(?:wait|hmm+|actually|oops|sorry|correction|rather|instead|no|nope|scratch that|my mistake|on (?:second thoughts?|(?:further |closer )?(?:reflection|inspection))|I meant?"
-    r"|or better|yes|make that)\b[\s,.:;!?—–-]*)+",  # noqa: RUF001
+    r"(?:\b(?:wait|hmm+|actually|oops|sorry|correction|rather|instead|no|nope|scratch that|my mistake"
+    r"|on (?:second thoughts?|(?:further |closer )?(?:reflection|inspection))|I meant?"
+    r"|or better|yes|make that)\b[\s,.:;!?—–-]*)+",
     re.IGNORECASE,
 )
 _BUT = re.compile(
-    r"(?<!anything )(?<!nothing )(?<!all )(?<!none )\b(?:but|however|instead)[,:]?\s+(?:(?:in fact|actually|really|now|rather),?\s+)?(?:I\s+(?:now\s+)?(?:think|believe|say)\s+)?"
+    r"(?<!anything )(?<!nothing )(?<!all )(?<!none )\b(?:but|however|instead)[,:]?\s+(?:(?:in fact|actually|really"
+    r"|now|rather),?\s+)?(?:I\s+(?:now\s+)?(?:think|believe|say)\s+)?"
     r"(?:(?:it|this|that)(?:'s| is| must be| should be)\s+)?(?=\(?(?:option\s|choice\s)?\(?[A-Z]\)?\s*(?:[.!\n]|\Z))",
     re.IGNORECASE,
 )
 _SO = re.compile(
     r"(?:\b(?:so|thus|therefore|hence|consequently|accordingly|in conclusion|conclusion|overall|also)\b|→|⇒|=>|->|∴)[,:]?\s+"
     r"(?:(?:it|this|that)(?:'s| is| must be| should be| has to be)\s+)?(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?"
-    r"|(?<!if )(?<!whether )\b(?:it|this|that)(?: must be|'s| is| should be| has to be| can only be| would be)\s+(?!(?:the\s+)?(?:not|n't)\b)(?:option\s+|choice\s+)?",
+    r"|(?<!if )(?<!whether )\b(?:it|this|that)(?: must be|'s| is| should be| has to be| can only be"
+    r"| would be)\s+(?!(?:the\s+)?(?:not|n't)\b)(?:option\s+|choice\s+)?",
     re.IGNORECASE,
 )
 _DENIES = re.compile(
-    r"(?:\bnot|n't|\bnever|\bdoubt|\bdisagree|\bunlikely|\bfalse|\bwrong|\bincorrect|\bhardly)\s+(?:(?:think|believe|say|agree|sure|claim|that|to|conclude|mean"
+    r"(?:\bnot|n't|\bnever|\bdoubt|\bdisagree|\bunlikely|\bfalse|\bwrong|\bincorrect|\bhardly)\s+(?:(?:think"
+    r"|believe|say|agree|sure|claim|that|to|conclude|mean"
     r"|the|case|suppose|with|correct|right|final|best|a|an|it|if|whether)\s+)*\Z",
     re.IGNORECASE,
 )
 _SUPPOSES = re.compile(
-    r"\bif\b[^.!?\n;]{0,60}\b(?:were|had)\b[^.!?\n;]{0,40}\Z|(?:\b(?:if|suppose|supposing|assum\w+|whether|unless|were|had|tempt\w+|mislead\w*|at first|initially|originally|previously|first|another|next|second|other|worst|weakest|least\s+\w+|runner-up|close)\b"
-    r"|\b(?:some|others?|people|many|one|you|they|students?|someone|somebody|most)\b[^.!?\n,;]{0,30}\b(?:say|says|think|thinks|believe|believes|assume|argue|argues|guess|claim|claims|suggest|suggests|pick|choose)"
+    r"\bif\b[^.!?\n;]{0,60}\b(?:were|had)\b[^.!?\n;]{0,40}\Z|(?:\b(?:if|suppose|supposing|assum\w+|whether|unless"
+    r"|were|had|tempt\w+|mislead\w*|at first|initially|originally|previously|first|another|next|second|other|worst"
+    r"|weakest|least\s+\w+|runner-up|close)\b"
+    r"|\b(?:some|others?|people|many|one|you|they|students?|someone|somebody|most)\b[^.!?\n,;]{0,30}\b(?:say|says"
+    r"|think|thinks|believe|believes|assume|argue|argues|guess|claim|claims|suggest|suggests|pick|choose)"
     r"|\b(?:might|may|could|would)\s+(?:say|think|believe|guess|argue|suggest|seem))\b[^.!?\n,;]{0,30}\Z",
     re.IGNORECASE,
 )
 _REFERS = re.compile(r"\bI\s*(?:'d|would)?\s*\Z", re.IGNORECASE)
-_BOTH_RIGHT = re.compile(rf"{JOINT.pattern}|[^.!?;\n]{{0,60}}\b(?:and|so is|also)\s+(?:\w+\s+)?[(\[\"']{{0,8}}", re.IGNORECASE)
+_BOTH_RIGHT = re.compile(
+    rf"{JOINT.pattern}|[^.!?;\n]{{0,60}}\b(?:and|so is|also)\s+(?:\w+\s+)?[(\[\"']{{0,8}}", re.IGNORECASE
+)
 _MARKS = ("box", "open box", "tag", "marker")
 
 
@@ -142,7 +163,8 @@ def conclusion(text: str, reading: Reading, start: int = 0) -> str | None:
 
 
 _DOUBTS = re.compile(
-    r"\b(?:wait|hmm+|actually|on second thoughts?|scratch that|my mistake|oops|let me (?:re|double|check|think again)\w*|no,|however|but then)",
+    r"\b(?:wait|hmm+|actually|on second thoughts?|scratch that|my mistake|oops|let me (?:re|double|check"
+    r"|think again)\w*|no,|however|but then)",
     re.IGNORECASE,
 )
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
+from collabsim.tasks.scorers.choice_words import VERBS, is_term, is_word
 from collabsim.tasks.scorers.declarations import last_matches
 from collabsim.tasks.scorers.numbers import Number, whole_number
 from collabsim.tasks.scorers.option_text import option_key, option_pattern, option_words
@@ -71,7 +72,7 @@ class Options:
             if letter := self._by_value(phrase[start : number.end()].rstrip(".,")):
                 return Mention(letter, start, number.end())
             letter = self._by_value(number[1].rstrip(".,"))
-            if letter and (not self.numbers[letter][1] or number[2] is None or number[2].casefold() in _VERBS):
+            if letter and (not self.numbers[letter][1] or number[2] is None or number[2].casefold() in VERBS):
                 return Mention(letter, start, number.end(1))
         return None
 
@@ -116,10 +117,8 @@ class Options:
     def _letter(self, phrase: str, match: re.Match[str]) -> str | None:
         letter = next(group for group in match.groups() if group).upper()
         own = self.at(phrase, _after_label(phrase, match.end()))
-        if match["open"] is None and not (own and own.letter == letter):
-            if _is_word(phrase, match) or _is_term(phrase, match):
-                return None
-        return letter
+        sure = match["open"] is not None or (own is not None and own.letter == letter)
+        return letter if sure or not (is_word(phrase, match) or is_term(phrase, match)) else None
 
     def _with_text(self, phrase: str, mention: Mention) -> Mention:
         """The mention together with the option text that it labels ("C. green", "green (C)"); torn by another's."""
@@ -142,31 +141,13 @@ SHORT = 200
 LONGEST_LABEL = 80
 """Characters before a bracketed letter in which its option's text is looked for."""
 
-_NUMBER = re.compile(r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?")
+_NUMBER = re.compile(
+    r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?"
+)
 _NAMED_PLACE = re.compile(r"\b(?:option|choice)\s+\(?([1-9][0-9]?)(?![\w%/^]|[.,][0-9])", re.IGNORECASE)
 _QUANTITY = re.compile(r"([-+]?\s?[\d.,/ ]*\d[\d,./]*)\s*([%A-Za-z][\w/^*% ]{0,30})?")
 ENDS = re.compile(r"[)\]}\"'*]{0,8}\s*(?:[.,;:!)\]}\n]|\Z)")
-_LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\"']+\s*)?")  # noqa: RUF001
-_NEXT_WORD = re.compile(r"\s+([A-Za-z']+)")
-_NAMED = re.compile(r"\b(?:option|choice|letter|answer)s?\s*[\"'(]*\Z", re.IGNORECASE)
-_VERBS = frozenset(
-    "is was because since as and or but for with which would seems seem looks must should has have had due given based by not"
-    " nor rather over instead are were appears matches match fits fit makes describes represents wins correctly best can cannot"
-    " could may might will does doesn't isn't wasn't can't won't says states gives shows fails contradicts then than if when"
-    " while although though too also only being it vs versus in on to from at".split()
-)
-_TERM_BEFORE = re.compile(
-    r"\b(?:vitamins?|hepatitis|influenza|types?|groups?|class|grade|plan|schedule|fig(?:ure)?\.?|appendix|section|chapter|factor"
-    r"|protein|antigen|immunoglobulin|alpha|beta|gamma|delta|sigma|theta|lambda|omega|phi|psi|rho|mu)[\s-]+\Z",
-    re.IGNORECASE,
-)
-_TERM_AFTER = re.compile(
-    r"[\s-]+(?:cells?|lymphocytes?|vitamins?|chromosomes?|rays?|major|minor|level|waves?|bosons?|virus)\b"
-    r"|\.\s?(?:coli|elegans|aureus|pylori|cerevisiae|melanogaster|subtilis|pneumoniae|falciparum|sapiens|albicans|tuberculosis"
-    r"|pyogenes|difficile|botulinum|cholerae|gonorrhoeae|meningitidis|influenzae|thaliana|musculus|rerio|rex)\b"
-)
-_FORMULA_BEFORE = re.compile(r"(?:(?<![=-])[<>|^]|(?<=\w)\s*[=*]|[<>=]=|(?<![A-Z])(?<![A-Z]\s)(?<![A-Z]\)\s)\+)\s*\Z")
-_FORMULA_AFTER = re.compile(r"\s*(?:=(?![=>])|[<^|*≤≥≈≠±](?!\*)|\+\s*[\da-z]|>\s*[\da-z])|\s*->?\s*\d")
+_LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\"']+\s*)?")
 
 
 def _after_label(phrase: str, end: int) -> int:
@@ -177,30 +158,6 @@ def _after_label(phrase: str, end: int) -> int:
 
 def _in_formula(phrase: str, match: re.Match[str]) -> bool:
     return bool(re.search(r"[+*/^-]\s*\Z", phrase[: match.start()]) or re.match(r"\s*[+*/^=]", phrase[match.end(1) :]))
-
-
-def _is_word(phrase: str, match: re.Match[str]) -> bool:
-    """Whether a bare letter is the article `A` or the pronoun `I` of a sentence."""
-    bare = match["capital"] or match["small"]
-    if bare is None or bare not in "AIa":
-        return False
-    after = _NEXT_WORD.match(phrase, match.end())
-    if _NAMED.search(phrase[max(0, match.start() - 12) : match.start()]) and bare != "a":
-        return False
-    if bare == "I":
-        return after is not None or bool(re.search(r"\b(?!is\b|be\b|with\b|or\b|and\b|to\b)[a-z']+\s+\Z", phrase[: match.start()][-20:]))
-    return after is not None and after[1].casefold() not in _VERBS and not re.fullmatch("[A-Z]", after[1])
-
-
-def _is_term(phrase: str, match: re.Match[str]) -> bool:
-    """Whether a bare letter is part of a term or a formula."""
-    before = phrase[max(0, match.start() - 30) : match.start()]
-    return bool(
-        _TERM_BEFORE.search(before)
-        or _FORMULA_BEFORE.search(before)
-        or _TERM_AFTER.match(phrase, match.end())
-        or _FORMULA_AFTER.match(phrase, match.end())
-    )
 
 
 def _outermost(found: list[Mention]) -> list[Mention]:
@@ -270,7 +227,9 @@ _JOINED = re.compile(
     r"(?:both\s+)?(?:options?\s+|choices?\s+|statements?\s+)?\(?[a-z]\)?(?:\s*(?:,\s*and|,|and|&|\+)\s*\(?[a-z]\)?)+"
     r"(?:\s+only|\s+(?:are\s+)?(?:both\s+|all\s+)?(?:correct|true|right))?"
 )
-_ALL = re.compile(r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all")
+_ALL = re.compile(
+    r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all"
+)
 
 
 def _joined(texts: Mapping[str, str]) -> dict[frozenset[str], str]:

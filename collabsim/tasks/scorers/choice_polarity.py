@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
-from collabsim.tasks.scorers.choice_options import Mention, Options, State
+from collabsim.tasks.scorers.choice_options import Mention, State
 
 REACH = 70
 """Characters before a mention that may decide what is meant."""
@@ -22,9 +23,12 @@ _BETWEEN = (
     r"|choose|pick|go|with|going|to|for|necessarily|really|quite|actually|of|likely|as|on|out|any|:)\s+)*[(\[\"']{0,8}\Z"
 )
 _REJECTS_NEXT = re.compile(
-    r"(?:\bnot:?|\bcannot|n't|\bneither|\bnor|\brather than|\binstead of|\bexcept(?:\s+for)?|\bunlike|\bthan|\bover|\bagainst|\bdoubt"
-    r"|\bunlikely|(?<!by )\beliminat(?:e|es|ed|ing)\b:?|\banything\s+but|\bnone\s+of|\bexclud\w+:?|\brul(?:e|es|ed|ing)(?:\s+out)?:?|\bdiscard\w*:?|\breject\w*:?|\bdismiss\w*:?|\bnever"
-    r"|\b(?:wrong|incorrect|false)(?:\s+(?:options?|answers?|choices?))?:|\bcross(?:ed|ing)?\s+out|\bother than|\bversus|\bvs\.?"
+    r"(?:\bnot:?|\bcannot|n't|\bneither|\bnor|\brather than|\binstead of|\bexcept(?:\s+for)?|\bunlike|\bthan|\bover"
+    r"|\bagainst|\bdoubt"
+    r"|\bunlikely|(?<!by )\beliminat(?:e|es|ed|ing)\b:?|\banything\s+but|\bnone\s+of|\bexclud\w+:?|\brul(?:e|es|ed"
+    r"|ing)(?:\s+out)?:?|\bdiscard\w*:?|\breject\w*:?|\bdismiss\w*:?|\bnever"
+    r"|\b(?:wrong|incorrect|false)(?:\s+(?:options?|answers?|choices?))?:|\bcross(?:ed|ing)?\s+out|\bother than"
+    r"|\bversus|\bvs\.?"
     rf"|\bthought|\bconsidered)\s+{_BETWEEN}|(?:\A|\n)[^\w\n✓]*✗[^\w\n✓]*(?:{_NAMES}\s+)?[(\[\"']{{0,8}}\Z",
     re.IGNORECASE,
 )
@@ -35,46 +39,59 @@ _AFFIRMS_NEXT = re.compile(
     re.IGNORECASE,
 )
 _SUPPOSES_NEXT = re.compile(
-    rf"\b(?:if|whether|unless|suppose|supposing|assume|assuming|were|consider|considering)\s+(?:(?:that|it|{_NAMES}|the|is|was|were|correct)\s+)*"
+    rf"\b(?:if|whether|unless|suppose|supposing|assume|assuming|were|consider|considering)\s+(?:(?:that|it|{_NAMES}"
+    rf"|the|is|was|were|correct)\s+)*"
     r"[(\[\"']{0,8}\Z",
     re.IGNORECASE,
 )
 _WRONG = (
-    r"(?:wrong|false|incorrect|impossible|out\b|eliminated|excluded|ruled\s+out|discarded|rejected|unlikely|irrelevant|invalid"
+    r"(?:wrong|false|incorrect|impossible|out\b|eliminated|excluded|ruled\s+out|discarded|rejected|unlikely"
+    r"|irrelevant|invalid"
     r"|implausible|untrue|less\s+\w+|too\s+\w+|unrelated|absurd|no\s+good)"
 )
 _REJECTED = re.compile(
     rf"[)\]}}>\"'*]{{0,8}}\s*(?:\(?(?:is|are|was|were|seems?|looks?|can|ca|must|wo|would|could|should|does|do|did|has|have)"
     rf"(?:(?:n't|\s?not)\b(?!\s+(?:only|{_WRONG}))|\s+(?:\w+\s+)?{_WRONG}|\s+no\b)"
-    rf"|[\s:;–—,.(-]{{0,8}}(?:which\s+(?:is|are)\s+)?(?:wrong|incorrect|false|eliminated|impossible|ruled\s+out|not\s+correct|(?<=[:–—-]\s)no|(?<=[:–—-])no)\b(?![-\s]+\w)"  # noqa: RUF001
+    rf"|[\s:;–—,.(-]{{0,8}}(?:which\s+(?:is|are)\s+)?(?:wrong|incorrect|false|eliminated|impossible|ruled\s+out"
+    rf"|not\s+correct|(?<=[:–—-]\s)no|(?<=[:–—-])no)\b(?![-\s]+\w)"
     r"|[ \t:;.)(-]{0,8}✗|\s+(?:looks?|seems?|appears?|might\s+be|may\s+be)\b[^.!?\n]{0,40}\bbut\b[^.!?\n]{0,12}(?:n't|not)\b"
     r"|\s*(?:fails?|contradicts?|cannot|makes\s+no\s+sense|goes\s+against)\b)",
     re.IGNORECASE,
 )
-_ADVERBS = r"(?:(?:to be|clearly|definitely|indeed|most likely|probably|obviously|certainly|thus|therefore|also|both|all|then|likely)\s+)*"
+_ADVERBS = (
+    r"(?:(?:to be|clearly|definitely|indeed|most likely|probably|obviously|certainly|thus|therefore|also|both|all|then"
+    r"|likely)\s+)*"
+)
 IS_RIGHT = re.compile(
-    rf"[)\]}}>\"'*]{{0,8}}\s*(?:(?:is|are|seems|must be|has to be|would be(?![^.!\n?]*\bif\b)|should be|looks|appears|remains)\s+{_ADVERBS}"
-    r"(?:(?:the|a|my)\s+)?(?:final\s+)?(?:(?:only|single|most|one)\s+)?"
-    r"(?:correct|right|best|better|answer|choice|pick|likely|plausible|accurate|appropriate|suitable|closest|strongest|left|one|remaining)\b"
+    rf"[)\]}}>\"'*]{{0,8}}\s*(?:(?:is|are|seems|must be|has to be|would be(?![^.!\n?]*\bif\b)|should be|looks"
+    rf"|appears|remains)\s+{_ADVERBS}"
+    r"(?:(?:the|a|my)\s+)?(?:final\s+)?(?:(?:only|single|most|more|one)\s+)?"
+    r"(?:correct|right|best|better|answer|choice|pick|likely|plausible|accurate|appropriate|suitable|closer|closest"
+    r"|strongest|left|one|remaining)\b"
     r"(?!\s*\?)[^.!;,\n?]*(?P<question>\?)?"
-    r"|\s+(?:fits?|match(?:es)?|works?|answers?|describes?|explains?)\b[^.!;,\n?]{0,60}\b(?:best|better|most|perfectly|exactly)\b"
+    r"|\s+(?:fits?|match(?:es)?|works?|answers?|describes?|explains?)\b[^.!;,\n?]{0,60}\b(?:best|better|most"
+    r"|perfectly|exactly)\b"
     r"|\s+(?:wins|it is)\b"
-    r"|[ \t:–—.)(-]{0,8}(?:✓|(?:correct|right|yes)\b(?=\s*(?:[.!,;)\n]|\Z))))",  # noqa: RUF001
+    r"|[ \t:–—.)(-]{0,8}(?:✓|(?:correct|right|yes)\b(?=\s*(?:[.!,;)\n]|\Z))))",
     re.IGNORECASE,
 )
 JOINT = re.compile(
-    rf"[)\]}}>\"'.*]{{0,8}}\s*(?:[,;]\s*(?:and|or|&)?|[/+]|&|\band/or\b|\band\b|\bor\b|\bnor\b|\bas well as\b|\(\s*or\b|\bversus\b|\bvs\.?)\s*"
+    rf"[)\]}}>\"'.*]{{0,8}}\s*(?:[,;]\s*(?:and|or|&)?|[/+]|&|\band/or\b|\band\b|\bor\b|\bnor\b|\bas well as\b"
+    rf"|\(\s*or\b|\bversus\b|\bvs\.?)\s*"
     rf"(?:(?:also|possibly|maybe|perhaps|even|else|either|neither|not|both|{_NAMES})\s+)*[(\[\"'*]{{0,8}}",
     re.IGNORECASE,
 )
 _LISTED = re.compile(r":\s*[(\[]?\Z")
-_ASKED = re.compile(r"[)\]\"'*]{0,8}\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?", re.IGNORECASE)
+_ASKED = re.compile(
+    r"[)\]\"'*]{0,8}(?:\s+(?:correct|right|true|it|(?:the\s+)?(?:right\s+|correct\s+)?(?:answer|one|option)))?\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?",
+    re.IGNORECASE,
+)
 
 
-def with_states(phrase: str, mentions: Sequence[Mention], options: Options) -> list[Mention]:
+def with_states(phrase: str, mentions: Sequence[Mention]) -> list[Mention]:
     """`mentions` of `phrase` with their states; rejection and praise of joined options hold for all of them."""
     states = [_state(phrase, mention) for mention in mentions]
-    joined = [_joint(phrase, a, b) for a, b in zip(mentions, mentions[1:], strict=False)]
+    joined = [_joint(phrase, a, b) for a, b in pairwise(mentions)]
     listed = [bool(_LISTED.search(phrase[max(0, mention.start - 3) : mention.start])) for mention in mentions]
     for k, joint in enumerate(joined):
         listed[k + 1] = listed[k + 1] or (bool(joint) and listed[k])
@@ -124,7 +141,10 @@ def _rejects_all(joint: str, joined: Sequence[str], k: int, listed: bool) -> boo
 
 def _together(phrase: str, joint: str, last: Mention) -> bool:
     """Whether one verb holds for a list that ends with `last`: `A and C are wrong`, but not `D, C is wrong`."""
-    return bool(re.search("or|nor|and|&", joint) or re.match(r"\W*(?:are|were|do|have|all|both)", phrase[last.end : last.end + 9]))
+    return bool(
+        re.search("or|nor|and|&", joint)
+        or re.match(r"\W*(?:are|were|do|have|all|both)", phrase[last.end : last.end + 9])
+    )
 
 
 def _after(phrase: str, mention: Mention) -> bool:

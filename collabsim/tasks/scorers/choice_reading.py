@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from collabsim.tasks.scorers.choice_options import ENDS, Mention, Options, read_options
 from collabsim.tasks.scorers.choice_polarity import JOINT, with_states
@@ -24,16 +25,20 @@ LONGEST_PHRASE = 600
 """Characters of a declared phrase that are read."""
 
 _FILLER = re.compile(
-    r"(?:[\s:=\"'*#>→⇒-]|(?:the|my|is|be|to|it|option|choice|letter|answer|alternative|statement|number|one|that|this|in|by|as|given"
+    r"(?:[\s:=\"'*#>→⇒-]|(?:the|my|is|be|to|it|option|choice|letter|answer|alternative|statement|number|one|that"
+    r"|this|in|by|as|given"
     r"|listed|labell?ed|marked|most|thus|so|just|then|correct|right|best|indeed|likely|in fact|of course|\w+ly|therefore"
-    r"|it's|i think|i believe|i would say|i'd say|i guess|maybe|perhaps|i choose|i pick|i'll go with|i'd go with)\b(?!\s*(?:\)|\Z)))*",
+    r"|it's|i think|i believe|i would say|i'd say|i guess|maybe|perhaps|i choose|i pick|i'll go with"
+    r"|i'd go with)\b(?!\s*(?:\)|\Z)))*",
     re.IGNORECASE,
 )
 _OPENING = " \t\n\"'([{<*"
 _NO_ANSWER = re.compile(
-    r"\W{0,9}(?:(?:it(?:'s| is)|i think|i'd say)\s+)?(?:(?:none|neither|all|any|both|either|some|several)\b(?:\s+of\b|\s*\W*\Z)"
+    r"\W{0,9}(?:(?:it(?:'s| is)|i think|i'd say)\s+)?(?:(?:none|neither|all|any|both|either|some"
+    r"|several)\b(?:\s+of\b|\s*\W*\Z)"
     r"|not\s+(?:given|listed|here|sure|known|among|enough|possible|clear)|no(?:ne)?\s+(?:correct|of|option|answer|choice)"
-    r"|unknown|unclear|undetermined|n/a\b|i\s+(?:do\s?n[o']t|cannot|can't|am\s+not|am\s+un)|i'm\s+(?:not|un)|(?:it\s+)?can(?:not|'t)\s+be\b"
+    r"|unknown|unclear|undetermined|n/a\b|i\s+(?:do\s?n[o']t|cannot|can't|am\s+not|am\s+un)|i'm\s+(?:not|un)"
+    r"|(?:it\s+)?can(?:not|'t)\s+be\b"
     r"|(?:do\s?n't|do\s+not)\s+know)",
     re.IGNORECASE,
 )
@@ -42,10 +47,16 @@ _LONE = re.compile(r"[^\w+^=\\]*(?:[=→⇒]\s*)?([A-Za-z])[^\w+#^=<]*")
 _OR = re.compile(r"\bor\b|/", re.IGNORECASE)
 _BESIDE = re.compile(r"[)\]]?[ \t]*[(\[]?")
 _BLANKS = re.compile(r"[\s.:)\]-]{0,8}")
-_PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")  # noqa: RUF001
-_SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")  # noqa: RUF001
-_PLACE = re.compile(r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])", re.IGNORECASE)
-_LABEL_END = re.compile(r"[)\]}>\"'*]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE)  # noqa: RUF001
+_PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")
+_SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")
+_PLACE = re.compile(
+    r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]"
+    r"|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])",
+    re.IGNORECASE,
+)
+_LABEL_END = re.compile(
+    r"[)\]}>\"'*]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE
+)
 _BUT = re.compile(r"\bbut\b|\binstead\b|[,;.:—-]+\s*(?:it|this|that)(?:'s|\s+is)\b(?!\s*(?:not|n't))", re.IGNORECASE)
 
 
@@ -57,7 +68,7 @@ class Reading:
 
     def mentions(self, phrase: str) -> list[Mention]:
         """What `phrase` names, in order, each named, rejected, affirmed, asked or torn."""
-        return with_states(phrase, self.options.mentions(phrase), self.options)
+        return with_states(phrase, self.options.mentions(phrase))
 
     def lead(self, phrase: str) -> str | None:
         """The option that `phrase` begins with, after words such as "option" or "clearly"."""
@@ -97,7 +108,7 @@ class Reading:
                 group.append(mention)
             elif group[-1] is head:
                 break
-        either = any(_OR.search(phrase, a.end, b.start) for a, b in zip(group, group[1:], strict=False))
+        either = any(_OR.search(phrase, a.end, b.start) for a, b in pairwise(group))
         joint = JOINT.match(phrase, group[-1].end)
         short = self.options.at(phrase, joint.end()) if joint else None
         if short and ENDS.match(phrase, short.end) and all(short.start != mention.start for mention in mentions):
@@ -119,9 +130,10 @@ class Reading:
         but = _BUT.search(phrase) if negated else None
         turn = (but.start() if but else len(phrase)) if negated else 0
         for state in ("affirmed", "named"):
-            letters = [m.letter for m in mentions if m.state == state and m.start >= turn]
-            if letters:
-                return self._one_of(list(dict.fromkeys(letters)), together=not _OR.search(phrase))
+            found = _after_doubt(phrase, [m for m in mentions if m.state == state and m.start >= turn])
+            if found:
+                letters = list(dict.fromkeys(mention.letter for mention in found))
+                return self._one_of(letters, together=not _OR.search(phrase))
         out = {m.letter for m in mentions if m.state == "rejected" or m.start < turn}
         left = [letter for letter in self.options.texts if letter not in out]
         return left[0] if out and len(left) == 1 else None
@@ -138,8 +150,13 @@ class Reading:
         if mentions and not text[: mentions[0].start].strip(_OPENING + ">#-") and mentions[0].state != "rejected":
             if not text[mentions[0].end :].strip(" \t\n.,;:!)]}>\"'*"):
                 return UNCLEAR if mentions[0].state == "torn" else mentions[0].letter
-            listed = all(JOINT.fullmatch(text, a.end, b.start) for a, b in zip(mentions, mentions[1:], strict=False))
-            if listed and len(mentions) > 1 and all(m.state != "rejected" for m in mentions) and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'"):
+            listed = all(JOINT.fullmatch(text, a.end, b.start) for a, b in pairwise(mentions))
+            if (
+                listed
+                and len(mentions) > 1
+                and all(m.state != "rejected" for m in mentions)
+                and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'")
+            ):
                 return self._one_of([mention.letter for mention in mentions], together=not _OR.search(text))
         return self.place(text, whole=True)
 
@@ -148,12 +165,20 @@ class Reading:
         found = None if self.options.numeric else _PLACE.match(text)
         if found is None or (whole and text[found.end() :].strip(" \t\n.,;:!)]}>\"'*")):
             return None
-        rest = self.options.at(text, _BLANKS.match(text, found.end()).end())  # type: ignore[union-attr]
+        blanks = _BLANKS.match(text, found.end())
+        start = blanks.end() if blanks else found.end()
+        if listed := self._bare_letter(text, start):
+            return listed  # a numbered line: `1. C`
+        rest = self.options.at(text, start)
         if not rest and not _PLACE_ENDS.match(text, found.end()):
             return None
         letters = list(self.options.texts)
         number = int(found[1])
         return letters[number - 1] if 1 <= number <= len(letters) else None
+
+    def _bare_letter(self, text: str, start: int) -> str | None:
+        found = re.compile(r"[(\[]?([A-Z])[)\]]?(?=\W|\Z)").match(text, start)
+        return found[1] if found and found[1] in self.options.texts and text[start - 1 : start].isspace() else None
 
     def declared(self, phrase: str, *, negated: bool = False, label: bool = False) -> str | None:
         """The option that a declared phrase names: what it begins with, else the only one in its first sentence."""
@@ -161,17 +186,14 @@ class Reading:
         sentence = first_sentence(phrase)[0]
         if negated:
             return self.only(sentence, negated=True)
-        found = self.lead(phrase) or self.whole(sentence) or self.place(sentence)
+        found = self.lead(phrase) or self.place(phrase) or self.whole(sentence) or self.place(sentence)
         if found:
             return found
         if _NO_ANSWER.match(phrase):
-            return self.only(phrase) if re.search(r"\bI\b", phrase[:3]) and self._decides(phrase) else UNCLEAR
+            return (self.only(phrase) if phrase[:2] in ("I ", "I'") else None) or UNCLEAR
         if label and self._is_other_letter(sentence):
             return UNCLEAR
         return self.only(sentence)
-
-    def _decides(self, phrase: str) -> bool:
-        return bool(self.only(phrase))
 
     def _is_other_letter(self, sentence: str) -> bool:
         """Whether all of `sentence` is a letter that no option has, or several of the options' letters in a row."""
@@ -194,3 +216,11 @@ class Reading:
             return found
         return None
 
+
+def _after_doubt(phrase: str, mentions: Sequence[Mention]) -> Sequence[Mention]:
+    """What is named after the last "B or C", if anything is: "B or C? C."; else all `mentions`."""
+    for k in range(len(mentions) - 1, 0, -1):
+        joint = JOINT.fullmatch(phrase, mentions[k - 1].end, mentions[k].start)
+        if joint and _OR.search(joint[0]):
+            return mentions[k + 1 :] or mentions
+    return mentions

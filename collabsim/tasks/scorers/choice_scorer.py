@@ -16,8 +16,8 @@ from collabsim.tasks.scorers.choice_cues import choice_declarations, conclusion,
 from collabsim.tasks.scorers.choice_reading import UNCLEAR, Reading, read_options
 from collabsim.tasks.scorers.declarations import Declaration, first_sentence
 from collabsim.tasks.scorers.option_text import plain_text
-from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
-from collabsim.tasks.scorers.text import readable
+from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer, Extraction, declared_by, why_unparsed
+from collabsim.tasks.scorers.text import readable, squeezed
 
 _ONE_OF_BOXES = re.compile(r"\}\s*(?:or|and|,|/)\s*\\boxed", re.IGNORECASE)
 
@@ -35,17 +35,24 @@ class ChoiceScorer(AnswerScorer):
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
         """The option that `text` commits to, or None."""
-        if finish in NO_ANSWER:
-            return None
-        plain = _PLAIN.fullmatch(text.strip()) if len(text) < LONGEST_PLAIN else None
-        if plain and plain["letter"] in view.choices and (plain["label"] or finish == "stop"):
-            return Answer(plain["letter"], plain["letter"])
-        part = readable(text)
+        if plain := _plain_letter(text, view, finish):
+            return Answer(plain, plain)
+        return self.extraction(text, view, finish).answer
+
+    def extraction(self, text: str, view: ItemView, finish: str = "stop") -> Extraction:
+        """`extract` with its reason."""
+        if plain := _plain_letter(text, view, finish):
+            return Extraction(Answer(plain, plain), f"plain answer {squeezed(text)!r}")
+        part = None if finish in NO_ANSWER else readable(text)
         if part is None or not part.strip():
-            return None
+            return Extraction(None, why_unparsed(text, finish))
         reading = Reading(read_options(tuple(view.choices.items())))
-        letter = _committed(plain_text(part), reading, whole=finish == "stop")
-        return None if letter is None or letter == UNCLEAR else Answer(letter, letter)
+        letter, reason = _committed(plain_text(part), reading, whole=finish == "stop")
+        if letter is None:
+            return Extraction(None, why_unparsed(text, finish))
+        if letter == UNCLEAR:
+            return Extraction(None, f"no single option: {reason}")
+        return Extraction(Answer(letter, letter), reason)
 
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:
         """Whether two answers are one letter, or letters of options with one text."""
@@ -56,16 +63,25 @@ class ChoiceScorer(AnswerScorer):
         return Answer(text, text) if text in view.choices else None
 
 
-def _committed(part: str, reading: Reading, *, whole: bool) -> str | None:
-    """The letter that a reply in plain form takes; without `whole`, only by declaration."""
+def _plain_letter(text: str, view: ItemView, finish: str) -> str | None:
+    """The letter of a plain reply; None for all others."""
+    plain = _PLAIN.fullmatch(text.strip()) if len(text) < LONGEST_PLAIN and finish not in NO_ANSWER else None
+    if plain is None or plain["letter"] not in view.choices or not (plain["label"] or finish == "stop"):
+        return None
+    return plain["letter"]
+
+
+def _committed(part: str, reading: Reading, *, whole: bool) -> tuple[str | None, str]:
+    """The letter that a reply in plain form takes, and why; without `whole`, only by declaration."""
     for declaration in reversed(choice_declarations(part, reading)):
         letter = _declared(declaration, reading, part)
         if letter is None:
             continue
+        reason = declared_by(part, declaration.start)
         doubted = second_thoughts(part, declaration.start + len(declaration.text)) if letter != UNCLEAR else None
         concluded = conclusion(part, reading, doubted) if doubted is not None else None
-        return concluded or letter
-    return _mentioned(part.strip(), reading) if whole else None
+        return (concluded, f"concluded after {reason}") if concluded else (letter, reason)
+    return _mentioned(part.strip(), reading) if whole else (None, "")
 
 
 def _declared(declaration: Declaration, reading: Reading, part: str) -> str | None:
@@ -76,22 +92,24 @@ def _declared(declaration: Declaration, reading: Reading, part: str) -> str | No
             return UNCLEAR
         return reading.whole(declaration.text) or reading.lead(declaration.text)
     if declaration.form == "correction":
-        return reading.lead(declaration.text)
+        found = reading.lead(declaration.text)
+        return reading.only(declaration.text.split("\n", 1)[0]) if found == UNCLEAR else found
     if declaration.form == "sentence" and "?" in first_sentence(declaration.text)[1]:
         return None
     return reading.declared(declaration.text, negated=declaration.negated, label=declaration.form == "label")
 
 
-def _mentioned(reply: str, reading: Reading) -> str | None:
-    """The option of a reply without a declaration: all of it, a conclusion, a line with nothing but it, the only mention."""
+def _mentioned(reply: str, reading: Reading) -> tuple[str | None, str]:
+    """The option of a reply without a declaration, and why: all of it, a conclusion, a bare line, the only mention."""
     if found := reading.whole(reply):
-        return found
+        return found, "the whole reply"
     if concluded := conclusion(reply, reading):
-        return concluded
+        return concluded, "its conclusion"
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
-    if len(lines) <= 1:
-        return reading.opening(reply) or reading.only(reply)
-    bare = {letter for line in (lines[0], lines[-1]) if (letter := reading.whole(line))}
-    if len(bare) == 1:
-        return bare.pop()
-    return UNCLEAR if bare else reading.only(reply)
+    if len(lines) > 1:
+        bare = {letter for line in (lines[0], lines[-1]) if (letter := reading.whole(line))}
+        if bare:
+            return (bare.pop() if len(bare) == 1 else UNCLEAR), "a line with nothing else"
+    elif opening := reading.opening(reply):
+        return opening, "how the reply begins"
+    return reading.only(reply), "what it mentions"

@@ -185,4 +185,6 @@ def _verified(a: str, b: str) -> str:
 
 def _plain(node: Node) -> list[Any]:
     """A node as JSON; integers in hexadecimal, which Python reads and writes at any length."""
-    return [_plain(part) if isinstance(part, tuple) else f"{part:x}" if isinstance(part, int) else part for part in node]
+    return [
+        _plain(part) if isinstance(part, tuple) else f"{part:x}" if isinstance(part, int) else part for part in node
+    ]

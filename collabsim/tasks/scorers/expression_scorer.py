@@ -32,7 +32,9 @@ _LEAD = re.compile(
     r"|equal to|equals|given by|clearly|now|indeed|the (?:number|value|expression|interval|set|matrix|point|pair|list)|is)\b)+",
     re.IGNORECASE,
 )
-_WHICH = re.compile(r",?\s+(?:which|that)\s+(?:is|equals|gives|becomes|simplifies\s+to|evaluates\s+to)\s+", re.IGNORECASE)
+_WHICH = re.compile(
+    r",?\s+(?:which|that)\s+(?:is|equals|gives|becomes|simplifies\s+to|evaluates\s+to)\s+", re.IGNORECASE
+)
 _TRUTH = re.compile(r"\b(?:is|are)\s+(true|false)\W*\Z", re.IGNORECASE)
 _ANGLES = re.compile(r"<([^<>=]+)>")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
@@ -145,7 +147,11 @@ def _phrase(text: str) -> Answer | None:
     clause = _REASON.split(text)[0].rstrip(" ,;:")
     for candidate in dict.fromkeys((clause, clause.rstrip("!"), text)):
         answer = _answer(candidate)
-        if answer is not None and not isinstance(answer.value.value, Words | Opaque) and not is_prose(answer.value.value):
+        if (
+            answer is not None
+            and not isinstance(answer.value.value, Words | Opaque)
+            and not is_prose(answer.value.value)
+        ):
             return answer
     if which := _WHICH.search(text):
         return _phrase(text[which.end() :])
@@ -160,7 +166,9 @@ def _phrase(text: str) -> Answer | None:
 
 def _formulas(text: str) -> list[Answer]:
     """The formulas of a text that are not negated, as answers."""
-    found = [match for match in _FORMULA.finditer(text) if not NOT.search(text[max(0, match.start() - 80) : match.start()])]
+    found = [
+        match for match in _FORMULA.finditer(text) if not NOT.search(text[max(0, match.start() - 80) : match.start()])
+    ]
     answers = [_answer(next(filter(None, match.groups()))) for match in found[-MOST_FORMULAS:]]
     return [answer for answer in answers if answer is not None]
 

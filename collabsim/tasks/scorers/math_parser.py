@@ -40,7 +40,10 @@ _TOKEN = re.compile(
     r"(?P<e>[eE][-+]?[0-9]{1,4}(?![0-9.^]))?|(?P<command>\\[A-Za-z]+)|(?P<word>[A-Za-z]+|[Α-Ωα-ω])|(?P<mark>\S))"
 )
 _TRIGONOMETRIC = ("sin", "cos", "tan", "sec", "csc", "cot")
-_INVERSE = {**{f"arc{name}": f"a{name}" for name in _TRIGONOMETRIC}, **{f"a{name}": f"a{name}" for name in _TRIGONOMETRIC}}
+_INVERSE = {
+    **{f"arc{name}": f"a{name}" for name in _TRIGONOMETRIC},
+    **{f"a{name}": f"a{name}" for name in _TRIGONOMETRIC},
+}
 _HYPERBOLIC = ("sinh", "cosh", "tanh")
 _NAMED = {**dict.fromkeys(("ln", "log", "exp")), **dict.fromkeys((*_TRIGONOMETRIC, *_HYPERBOLIC))}
 FUNCTIONS = {**{name: name for name in _NAMED}, **_INVERSE, "cosec": "csc"}
@@ -207,8 +210,11 @@ class _Parser:
             over, _, under = self.take(), self.take(), self.take()
             part = nodes.divide(_numeral(over.text), _numeral(under.text)) if under.kind == "number" else None
         value = None if part is None else nodes.value_of(part)
-        if value is not None and 0 < value < 1 and all(token.kind != "mark" or token.text in "{}/" for token in
-                                                       self.tokens[start : self.place]):
+        if (
+            value is not None
+            and 0 < value < 1
+            and all(token.kind != "mark" or token.text in "{}/" for token in self.tokens[start : self.place])
+        ):
             return nodes.add(node, nodes.number(value))
         self.place = start
         return node

@@ -48,7 +48,9 @@ _RATIO = re.compile(r"([0-9]{1,18}(?: ?: ?[0-9]{1,18})+)(?: ?([ap])\.?m\.?)?", r
 _BASED = re.compile(r"\(?([0-9A-Fa-f]{1,400})\)?\s?_\s?\{?\s?([0-9]{1,2}|[a-z]{3,9})\s?\}?")
 _EMPTY = re.compile(r"∅|⦃ ?⦄|(?:the )?empty set|no(?: real| integer| such)? (?:solutions?|roots?)|none", re.IGNORECASE)
 _UNDEFINED = re.compile(r"undefined|dne|does not exist|not defined|indeterminate", re.IGNORECASE)
-_ALL = re.compile(r"ℝ|\(-∞,\s?∞\)|all real(?: number)?s(?: [a-z])?|(?:the )?set of (?:all )?real numbers", re.IGNORECASE)
+_ALL = re.compile(
+    r"ℝ|\(-∞,\s?∞\)|all real(?: number)?s(?: [a-z])?|(?:the )?set of (?:all )?real numbers", re.IGNORECASE
+)
 _JOIN = re.compile(r"\s*∪\s*|\s+or\s+|\s+and\s+")
 _BAR = re.compile(r"\s*[|:]\s*")
 _LEAD = re.compile(
@@ -57,11 +59,15 @@ _LEAD = re.compile(
 )
 _MINUS_WORD = re.compile(r"(?:minus|negative)\s+(?=[0-9])", re.IGNORECASE)
 _UNIT = r"[A-Za-zµ]+\.?(?:\s?\^\s?\{?\s?-?[0-9]\s?\}?)?"
-_TAIL = re.compile(rf"(?P<value>.*?[0-9A-Za-z)}}\]π])(?P<unit>\s?[%°](?:\s?[CF]\b)?|\s?/\s?{_UNIT}|\s(?:{_UNIT}(?:\s?[/*]\s?|\s|-))*{_UNIT})\)?")
+_TAIL = re.compile(
+    rf"(?P<value>.*?[0-9A-Za-z)}}\]π])(?P<unit>\s?[%°](?:\s?[CF]\b)?|\s?/\s?{_UNIT}|\s(?:{_UNIT}(?:\s?[/*]\s?|\s|-))*{_UNIT})\)?"
+)
 _SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|[mk]?[mg]|°[CF])")
 _UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
-_NO_UNIT = frozenset("squared cubed factorial times plus minus over choose halves thirds quarters more less divided or and".split())
+_NO_UNIT = frozenset(
+    "squared cubed factorial times plus minus over choose halves thirds quarters more less divided or and".split()
+)
 _FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc)")
 _LATEX = re.compile(r"\\[A-Za-z]|[=<>≤≥≠∈^∪∩∖]|[0-9] ?[-+*/] ?[0-9]")
 _NOT_A_NUMBER = frozenset({"nan", "null", "n/a"})
@@ -223,7 +229,9 @@ def _bare_list(text: str, inner: _Inner) -> Value | None:
         values += value.items if isinstance(value, Listing) and not value.opening else (value,)
     names = [value.name for value in values if isinstance(value, Named)]
     if len(names) == len(values) == len(set(names)):
-        return Listing("(", ")", tuple(value for _, value in sorted(zip(names, values, strict=True), key=lambda pair: pair[0])))
+        return Listing(
+            "(", ")", tuple(value for _, value in sorted(zip(names, values, strict=True), key=lambda pair: pair[0]))
+        )
     return Listing("", "", tuple(values))
 
 
@@ -235,7 +243,9 @@ def _with_tail(text: str, inner: _Inner) -> Value | None:
     if "°" in match["unit"] and _FUNCTION.search(match["value"]):
         return None  # an angle inside
     words = _UNIT_POWER.sub(r"^\1", match["unit"]).strip().lstrip("/").strip()
-    known = [unit_of(part.split("^")[0]) is not None for part in _UNIT_PART.split(words) if part] + [unit_of(words) is not None]
+    known = [unit_of(part.split("^")[0]) is not None for part in _UNIT_PART.split(words) if part] + [
+        unit_of(words) is not None
+    ]
     if not (known[-1] or all(known[:-1])) and (_tree(text) is not None or _NO_UNIT & set(words.casefold().split())):
         return None
     if match.re is _SHORT_TAIL and not known[-1]:

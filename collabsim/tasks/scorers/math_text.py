@@ -39,7 +39,9 @@ _GONE = re.compile(
 _FRAC = re.compile(r"\\[dtc]frac(?![A-Za-z])")
 _BINOM = re.compile(r"\\[dt]binom(?![A-Za-z])")
 _BLACKBOARD = re.compile(r"\\(?:mathbb|mathbf|Bbb)\s*\{?\s*([RZNQC])\s*\}?")
-_FRAME = re.compile(r"\\(?:boxed|fbox|framebox|mathcal|underline|ensuremath|displaylines|overrightarrow|vec|hat)(?=\s*\{)")
+_FRAME = re.compile(
+    r"\\(?:boxed|fbox|framebox|mathcal|underline|ensuremath|displaylines|overrightarrow|vec|hat)(?=\s*\{)"
+)
 _DEGREES = re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))")
 _REPEATING = re.compile(r"([0-9]*)\.([0-9]*)\\(?:overline|bar|dot|overset\{\.\})\s*\{?([0-9]+)\}?")
 _REPEATED = re.compile(r"(?<![0-9.])([0-9]+)\.([0-9]*?)([0-9]{1,6})\3{2,}\s?(?:…|\.\.\.)")

@@ -19,6 +19,7 @@ MOST_NESTED = 4
 _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|([0-9])\s*([0-9]))")
 _ROOT = re.compile(r"\\sqrt\s*\{([^{}]*)\}")
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degree\b")
+_ESCAPED_BREAK = re.compile(r"\\n(?![a-z])")
 _LAYOUT = re.compile(r"\\(?:left|right|displaystyle|textstyle|[bB]igg?[lr]?|limits|quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
 _ESCAPED = re.compile(r"\\([%$#&_{}])")
 _SUBSCRIPT = re.compile(r"(?<=[A-Za-z0-9)\]])\s*_\s*(?:\{([^{}]*)\}|([0-9]))")
@@ -37,8 +38,8 @@ _SYMBOLS |= {ord("÷"): "/", ord("°"): " degrees", ord("℃"): " degrees C", or
 _SYMBOLS |= dict.fromkeys(map(ord, "✓✔✅☑"), "✓") | dict.fromkeys(map(ord, "✗✘❌✖☒"), "✗")
 _SYMBOLS |= {ord("\ufe0f"): "", ord("‚"): ",", ord("‘"): "'", ord("’"): "'", ord("…"): "..."}
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])")
-_CYRILLIC = re.compile(r"(?<!\w)[АВСЕНКМОРТХ](?!\w)(?!\s+[а-яё])")  # noqa: RUF001
-_LOOKS_LATIN = str.maketrans("АВСЕНКМОРТХ", "ABCEHKMOPTX")  # noqa: RUF001
+_CYRILLIC = re.compile(r"(?<!\w)[АВСЕНКМОРТХ](?!\w)(?!\s+[а-яё])")
+_LOOKS_LATIN = str.maketrans("АВСЕНКМОРТХ", "ABCEHKMOPTX")
 
 _PERCENT = re.compile(r"\s*(?:%|\bper\s?cent\b)")
 _GROUPED = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
@@ -57,6 +58,7 @@ def plain_text(text: str) -> str:
 
 
 def _without_latex(text: str) -> str:
+    text = _ESCAPED_BREAK.sub("\n", text)
     text = _LAYOUT.sub(" ", _DEGREES.sub(" degrees", text))
     text = without_latex_text(text)
     for _ in range(MOST_NESTED):
@@ -93,7 +95,12 @@ def option_words(text: str) -> str:
     while True:
         shorter = text.rstrip(".,;:!").rstrip() or text
         inner = shorter[1:-1]
-        if len(shorter) > 2 and "," not in inner and _OUTER.get(shorter[0]) == shorter[-1] and not set(shorter[0] + shorter[-1]) & set(inner):
+        if (
+            len(shorter) > 2
+            and "," not in inner
+            and _OUTER.get(shorter[0]) == shorter[-1]
+            and not set(shorter[0] + shorter[-1]) & set(inner)
+        ):
             shorter = inner.strip() or shorter
         if shorter == text:
             return _ARTICLE.sub("", text, count=1) if _ARTICLE.match(text) else text

@@ -15,7 +15,9 @@ from fractions import Fraction
 _POWERS = {"n": -9, "µ": -6, "u": -6, "m": -3, "c": -2, "d": -1, "": 0, "k": 3, "M": 6, "G": 9}
 
 
-def _prefixed(unit: str, prefixes: str, dimension: str, factor: Fraction = Fraction(1)) -> dict[str, tuple[str, Fraction]]:
+def _prefixed(
+    unit: str, prefixes: str, dimension: str, factor: Fraction = Fraction(1)
+) -> dict[str, tuple[str, Fraction]]:
     names = [*prefixes, ""]
     return {f"{prefix}{unit}": (dimension, factor * Fraction(10) ** _POWERS[prefix]) for prefix in names}
 
@@ -46,16 +48,32 @@ _SHORT = {
 _LONG = {
     **{"meter": "m", "metre": "m", "gram": "g", "second": "s", "liter": "L", "litre": "L", "joule": "J", "watt": "W"},
     **{"volt": "V", "newton": "N", "amp": "A", "ampere": "A", "pascal": "Pa", "mole": "mol", "kelvin": "K"},
-    **{"minute": "min", "hour": "h", "inch": "in", "inche": "in", "foot": "ft", "feet": "ft", "yard": "yd", "mile": "mi"},
+    **{
+        "minute": "min",
+        "hour": "h",
+        "inch": "in",
+        "inche": "in",
+        "foot": "ft",
+        "feet": "ft",
+        "yard": "yd",
+        "mile": "mi",
+    },
     **{"pound": "lb", "ounce": "oz", "degree": "°", "hertz": "Hz", "micron": "µm"},
 }
 _PREFIXES = {"nano": "n", "micro": "µ", "milli": "m", "centi": "c", "deci": "d", "kilo": "k", "mega": "M", "giga": "G"}
 _TIMES = {"day": ("time", Fraction(86_400)), "week": ("time", Fraction(604_800))}
 SCALES = {
     **dict.fromkeys(("%", "percent", "pct", "per cent"), Fraction(1, 100)),
-    **{"thousand": Fraction(10**3), "million": Fraction(10**6), "billion": Fraction(10**9), "trillion": Fraction(10**12)},
+    **{
+        "thousand": Fraction(10**3),
+        "million": Fraction(10**6),
+        "billion": Fraction(10**9),
+        "trillion": Fraction(10**12),
+    },
 }
-_SQUARED = re.compile(r"(?P<how>square|sq\.?|cubic|cu\.?)\s+(?P<unit>[A-Za-z]+)|(?P<short>[A-Za-zµ°]+)\s?\^\s?\{?\s?(?P<power>[23])\s?\}?")
+_SQUARED = re.compile(
+    r"(?P<how>square|sq\.?|cubic|cu\.?)\s+(?P<unit>[A-Za-z]+)|(?P<short>[A-Za-zµ°]+)\s?\^\s?\{?\s?(?P<power>[23])\s?\}?"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,14 @@ from collabsim.tasks.item import Answer, Item, ItemView, Score
 from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
 from collabsim.tasks.scorers.exact_scorer import PLACEHOLDERS, canonical_text
 from collabsim.tasks.scorers.numbers import whole_number
-from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer, accepted_golds
+from collabsim.tasks.scorers.scoring import (
+    NO_ANSWER,
+    AnswerScorer,
+    Extraction,
+    accepted_golds,
+    declared_by,
+    why_unparsed,
+)
 from collabsim.tasks.scorers.text import plain_characters, readable, squeezed, without_latex_text, without_markup
 
 LONGEST_REPLY = 200
@@ -29,18 +36,43 @@ LONGEST_REPLY = 200
 LABELS = frozenset({"yes", "no", "true", "false"})
 """Golds that are right or wrong as a whole: they get no partial credit."""
 
+ARTICLES = frozenset({"a", "an", "the"})
+
 _OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _LABEL = re.compile(
-    r"(yes|no|true|false)\b(?:\W*\Z|\s*[,.;:!–—-]\s*"  # noqa: RUF001
-    r"(?=[a-z]|(?:It|He|She|They|The|This|That|There|I|We|You|Because|Since|As|In|On|At)\b))",
+    r"(yes|no|true|false)\b(?:\W*\Z|\s*[,.;:!–—-]\s*"
+    r"(?-i:(?=[a-z]|(?:It|He|She|They|The|This|That|There|I|We|You|Because|Since|As|In|On|At)\b)))",
     re.IGNORECASE,
 )
-_REASON = re.compile(r",?\s+(?:because|since|which\s+(?:is|was))\s|\s+[–—-]+\s+(?=(?:it|he|she|they|the|this|that|a|an)\s)")  # noqa: RUF001
+_REASON = re.compile(
+    r",?\s+(?:because|since|which\s+(?:is|was))\s|\s+[–—-]+\s+(?=(?:it|he|she|they|the|this|that|a|an)\s)"
+)
 _EXPLAINS = re.compile(
-    r"(?<=[.!;])\s+(?=(?:It|This|That|He|She|They|The|These|Those|Because|Since|As|In|I|We|His|Her|There|Explanation|Note|Reason"
+    r"(?<=[.!;])\s+(?=(?:It|This|That|He|She|They|The|These|Those|Because|Since|As|In|I|We|His|Her|There"
+    r"|Explanation|Note|Reason"
     r"(?:ing)?|Wait|Actually|So)\b)"
 )
-_TITLES = ("Mr", "Mrs", "Ms", "Dr", "St", "Mt", "Ft", "Jr", "Sr", "Prof", "Gen", "Col", "Lt", "Capt", "Rev", "Sen", "Gov", "vs", "No")
+_TITLES = (
+    "Mr",
+    "Mrs",
+    "Ms",
+    "Dr",
+    "St",
+    "Mt",
+    "Ft",
+    "Jr",
+    "Sr",
+    "Prof",
+    "Gen",
+    "Col",
+    "Lt",
+    "Capt",
+    "Rev",
+    "Sen",
+    "Gov",
+    "vs",
+    "No",
+)
 _SENTENCE = re.compile("".join(rf"(?<!\b{title}\.)" for title in _TITLES) + r"(?<!\b[A-Z]\.)(?<=[.!;])\s+(?=[A-Z\"'(])")
 _JSON = re.compile(r"[\"'](?:final_?\s?)?answer[\"']\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"", re.IGNORECASE)
 _LEAD = re.compile(
@@ -48,14 +80,16 @@ _LEAD = re.compile(
     r"(?:(?:[Ii]t|[Tt]hat|[Tt]his|[Hh]e|[Ss]he|[Tt]hey)(?:'s|\s+(?:is|was|are|were|must\s+be|would\s+be))\s+|\s*:\s*)(?=\S)"
 )
 _KNOWS_NOT = re.compile(
-    r"\W*(?:sorry,?\s+)?(?:i\s+(?:really\s+)?(?:do\s?n[o']t|don't)\s+know|i(?:'m|\s+am)\s+(?:not\s+sure|unsure|unable)|no\s+idea"
+    r"\W*(?:sorry,?\s+)?(?:i\s+(?:really\s+)?(?:do\s?n[o']t|don't)\s+know|i(?:'m|\s+am)\s+(?:not\s+sure|unsure"
+    r"|unable)|no\s+idea"
     r"|i\s+(?:cannot|can't|can\s+not)\s+(?:answer|say|tell|determine|help))\b",
     re.IGNORECASE,
 )
 _ASIDE = re.compile(r"(?<=\S)\s*(?:\([^()]*\)|\[[^\[\]]*\])\s*\.?\Z")
 _GROUPED = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
-_PUNCTUATION = re.compile(r"(?<=[0-9])[.:/-](?=[0-9])|(?<![\w.])[-.](?=[0-9.])|[\w+#%\s]+|(?P<drop>.)", re.DOTALL)
+_PUNCTUATION = re.compile(r"(?<=[0-9])[.:/-](?=[0-9])|(?<![\w.])[-.](?=\.?[0-9])|[\w+#%\s]+|(?P<drop>.)", re.DOTALL)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b(?=\s+\S)")
+_NUMBER = re.compile(r"(?![-+]?0[0-9])[-+]?[0-9.][0-9.,/ ]*%?")
 _GAP = re.compile(r"(?<![0-9])\s|\s(?![0-9])")
 
 
@@ -73,19 +107,11 @@ class TextScorer(AnswerScorer):
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:  # noqa: ARG002
         """The text that `text` commits to, or None. A cut text counts only what it declared."""
-        part = None if finish in NO_ANSWER else readable(text)
-        if part is None:
-            return None
-        declared_at = [*declarations(part), *(Declaration("tag", at.start(), at[1]) for at in _JSON.finditer(part))]
-        declared_at.sort(key=lambda declaration: declaration.start)
-        for place in range(len(declared_at) - 1, -1, -1):
-            declaration = declared_at[place]
-            if declaration.form == "open box":
-                return None
-            declared = _declared(declaration, corrects=place > 0)
-            if declared or declaration.form in ("box", "tag"):
-                return _as_answer(declared or "")
-        return _as_answer(_undeclared(part.strip())) if finish == "stop" and not declared_at else None
+        return _extraction(text, finish).answer
+
+    def extraction(self, text: str, view: ItemView, finish: str = "stop") -> Extraction:  # noqa: ARG002
+        """`extract` with its reason."""
+        return _extraction(text, finish)
 
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
         """Whether two answers are equal when normalised, one of them perhaps without its remark in brackets."""
@@ -106,6 +132,26 @@ class TextScorer(AnswerScorer):
         if best == 0.0:
             return score
         return Score(best, "right" if best == 1.0 else "partial", score.extracted, f"token F1 {best:.3f} with {gold!r}")
+
+
+@lru_cache(maxsize=1 << 14)
+def _extraction(text: str, finish: str) -> Extraction:
+    part = None if finish in NO_ANSWER else readable(text)
+    if part is None:
+        return Extraction(None, why_unparsed(text, finish))
+    declared_at = [*declarations(part), *(Declaration("tag", at.start(), at[1]) for at in _JSON.finditer(part))]
+    declared_at.sort(key=lambda declaration: declaration.start)
+    for place in range(len(declared_at) - 1, -1, -1):
+        declaration = declared_at[place]
+        reason = declared_by(part, declaration.start)
+        if declaration.form == "open box":
+            return Extraction(None, f"box never closed: {reason}")
+        declared = _declared(declaration, corrects=place > 0)
+        if declared or declaration.form in ("box", "tag"):
+            answer = _as_answer(declared or "")
+            return Extraction(answer, reason if answer else f"says nothing definite: {reason}")
+    answer = _as_answer(_undeclared(part.strip())) if finish == "stop" and not declared_at else None
+    return Extraction(answer, "no declaration: the reply's last words" if answer else why_unparsed(text, finish))
 
 
 def _declared(declaration: Declaration, *, corrects: bool) -> str | None:
@@ -143,18 +189,19 @@ def _as_answer(text: str) -> Answer | None:
 def text_key(text: str) -> str:
     """What two spellings of one answer share; empty only for a blank text.
 
-    Normalised words without blanks; a plain number is its value, "Yes, it is" is "yes". A text that normalises to nothing
-    ("the", "A", "?") is itself in lower case, marked by a leading `=`, so that it equals nothing but itself.
+    Normalised words without blanks; a plain number is its value, "Yes, it is" is "yes". Articles alone stay; any other
+    text that normalises to nothing ("?") is itself, marked by a leading `=`, so that it equals nothing but itself.
     """
     plain = _plain(text)
     if not plain:
         return ""
     if label := _label(plain):
         return label
-    number = None if re.match(r"[-+]?0[0-9]", plain) else whole_number(plain, units=False)
-    if isinstance(number, Fraction | int):
-        return str(Fraction(number))
     words = normalised(text)
+    for form in (plain, words):
+        number = whole_number(form, units=False) if _NUMBER.fullmatch(form) else None
+        if isinstance(number, Fraction | int):
+            return str(Fraction(number))
     return _GAP.sub("", words) if words else f"={canonical_text(text)}"
 
 
@@ -174,19 +221,28 @@ def normalised(text: str) -> str:
     text = _plain(text).casefold()
     if not text.isascii():
         decomposed = unicodedata.normalize("NFD", text)
-        text = unicodedata.normalize("NFC", "".join(c for c in decomposed if unicodedata.category(c) != "Mn" or c > "\u036f"))
+        text = unicodedata.normalize(
+            "NFC", "".join(c for c in decomposed if unicodedata.category(c) != "Mn" or c > "\u036f")
+        )
     text = _GROUPED.sub("", text).replace("&", " and ").replace("_", " ")
-    text = re.sub(r"(?<=[^\W\d])[-/–—](?=\w)", " ", text)  # noqa: RUF001
-    text = _PUNCTUATION.sub(lambda match: "" if match["drop"] else match[0], text)
-    return squeezed(_ARTICLE.sub(" ", squeezed(text)))
+    text = re.sub(r"(?<=[^\W\d])[-/–—](?=\w)", " ", text)
+    words = squeezed(text)
+    while (fewer := _unmarked(words)) != words:  # a mark that goes may change what a point beside it means
+        words = fewer
+    rest = squeezed(_ARTICLE.sub(" ", words))
+    return words if rest in ARTICLES else rest
+
+
+def _unmarked(text: str) -> str:
+    return squeezed(_PUNCTUATION.sub(lambda match: "" if match["drop"] else match[0], text))
 
 
 def token_f1(answer: str, gold: str) -> float:
     """Token F1 in [0, 1] of two texts: 2PR / (P + R) over their normalised words as multisets (Rajpurkar et al. 2016).
 
-    0 for yes/no golds and golds that normalise to nothing, which are right or wrong as a whole.
+    0 for yes/no golds and golds without words ("A", "?"), which are right or wrong as a whole.
     """
-    if text_key(gold) in LABELS or text_key(gold).startswith("="):
+    if text_key(gold) in LABELS | ARTICLES or text_key(gold).startswith("="):
         return 0.0
     said, meant = normalised(answer).split(), normalised(gold).split()
     shared = sum((Counter(said) & Counter(meant)).values())
