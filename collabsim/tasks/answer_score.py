@@ -34,15 +34,18 @@ def score_answer(
 
     `kind`: number, expression, exact, choice, text or code. `gold`: the right answer, or several of which any is
     accepted; for a choice a letter or key of the options, an option's text, or its place from 0 in a list. `tests` and
-    `entry_point` (code): what is run after the reply's program, and the function that it calls. `finish`: why the reply ended;
-    a cut one counts only what it declared.
+    `entry_point` (code): what is run after the reply's program, and the function that it calls. `finish`: why the reply
+    ended; a cut one counts only what it declared.
 
     Raises `ConfigError` for an unknown kind, and `DataError` for a gold that cannot be scored: null, without options, no
     answer of its kind. A failure of scoring itself is no exception but a score of None.
     """
     scorer = scorer_for(kind)
-    if not isinstance(response, str):
-        raise DataError(f"response: expected text, got {response!r}")
+    for name, value in (("response", response), ("finish", finish)):
+        if not isinstance(value, str):
+            raise DataError(f"{name}: expected text, got {value!r}")
+    if isinstance(gold, Mapping):
+        raise DataError(f"gold: expected an answer or a list of answers, got {gold!r}")
     return scorer.score(response, _item(kind, gold, options, {"tests": tests, "entry_point": entry_point}), finish)
 
 

@@ -38,6 +38,7 @@ class Declaration:
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+_BARE_BOX = re.compile(r"\\(?:boxed|fbox)[ \t]*(-?[0-9][0-9.,]*(?<=[0-9])|[A-Za-z]\b)")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
 _MARKER = re.compile(r"####[ \t]*(\S.*)")
@@ -89,7 +90,8 @@ def last_matches(pattern: re.Pattern[str], text: str, most: int = MOST) -> deque
 def _boxes(text: str) -> list[Declaration]:
     matches = last_matches(_BOX, text)
     closing = _closing_braces(text) if matches else {}
-    found = []
+    bare = last_matches(_BARE_BOX, text)
+    found = [Declaration("box", match.start(), match[1], end=match.end()) for match in bare]
     for match in matches:
         end = closing.get(match.end() - 1)
         if end is None:

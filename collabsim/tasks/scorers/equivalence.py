@@ -1,8 +1,8 @@
 """Equality of expressions, decided in a process of its own.
 
-In: two expressions as trees, or two notations that only Math-Verify reads. Out: yes or no. What can be decided exactly here is
-decided here; the rest goes to one worker process (`equivalence_worker.py`), which is started on first use, kept warm, and
-limited in processor time and memory: an expression that exceeds the limits counts as not equal. It serves all
+In: two expressions as trees, or two notations that only Math-Verify reads. Out: yes or no. What can be decided exactly
+here is decided here; the rest goes to one worker process (`equivalence_worker.py`), which is started on first use, kept
+warm, and limited in processor time and memory: an expression that exceeds the limits counts as not equal. It serves all
 threads, is never shared with a forked child, and ends with this process, however that ends. Raises `ScoringError` when a
 worker cannot be had twice in a row; that says nothing about the answers. Left out on purpose: the mathematics.
 """
@@ -18,6 +18,8 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -123,10 +125,8 @@ class Worker:
             return None
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
-                try:
+                with suppress(OSError):  # what was not flushed has no reader any more
                     pipe.close()
-                except OSError:  # what was not flushed has no reader any more
-                    pass
         try:
             return process.wait(timeout=0.2)
         except subprocess.TimeoutExpired:
@@ -171,6 +171,13 @@ def equal_notation(a: str, b: str) -> bool:
     """Whether Math-Verify reads two notations as the same. Symmetric. Raises `ScoringError`."""
     first, second = sorted((a, b))
     return first == second or _verified(first, second) == "same"
+
+
+@lru_cache(maxsize=1 << 12)
+def approximate(node: Node) -> Fraction | None:
+    """The real value of a constant to 20 digits; None when it has none. Raises `ScoringError`."""
+    verdict = WORKER.ask({"value": _plain(node)})
+    return None if verdict == "undecided" else Fraction(verdict)
 
 
 @lru_cache(maxsize=1 << 16)

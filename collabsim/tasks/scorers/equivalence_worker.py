@@ -73,6 +73,9 @@ def _prepared(request: dict[str, Any]) -> Callable[[], str]:
         return lambda: _verdict_of_notations(request["first"], request["second"])
     import mpmath  # noqa: F401
 
+    if "value" in request:
+        tree = _tree(request["value"])
+        return lambda: _decimal(tree)
     a, b = _tree(request["a"]), _tree(request["b"])
     return lambda: verdict_of_trees(a, b, up_to_factor=request["up_to_factor"])
 
@@ -114,6 +117,9 @@ def _names(node: Node) -> set[str]:
 
 def verdict_of_trees(a: Node, b: Node, *, up_to_factor: bool = False) -> str:
     """Whether two trees are equal, by their values at fixed points; by sympy where no point serves."""
+    from mpmath import mp
+
+    mp.dps = DIGITS  # of the points, too
     names = _names(a) | _names(b)
     symbols = sorted(name.removeprefix("symbol ") for name in names if name.startswith("symbol "))
     if "constant infinity" in names:
@@ -143,23 +149,35 @@ def _point(symbols: Sequence[str], k: int) -> dict[str, Any]:
 
 
 def _values(a: Node, b: Node, point: dict[str, Any], real: bool) -> tuple[Any, Any] | None:
-    """Both values at a point, exact zeros told from small numbers; None where one is not defined (or not real)."""
+    """Both values at a point; None where one is not defined, or not real although it should be."""
+    values = [_value(node, point, real) for node in (a, b)]
+    return None if values[0] is None or values[1] is None else (values[0], values[1])
+
+
+def _value(node: Node, point: dict[str, Any], real: bool) -> Any:
+    """The value of a tree at a point. A small one may be what rounding left of 0: it counts once more digits confirm it."""
     from mpmath import isfinite, mp
 
-    for digits in (DIGITS, 4 * DIGITS):
+    before = None
+    for digits in (DIGITS, 4 * DIGITS, 16 * DIGITS):
         mp.dps = digits
         try:
-            pair = tuple(mp.mpmathify(_worked_out(node, point)) for node in (a, b))
-        except (ZeroDivisionError, ValueError, ArithmeticError, TypeError):
+            value = mp.mpmathify(_worked_out(node, point))
+        except (ArithmeticError, ValueError, TypeError):
             return None
-        if not all(isfinite(value) for value in pair):
+        if not isfinite(value) or (real and abs(mp.im(value)) > abs(value) * mp.mpf(10) ** (-DIGITS // 2)):
             return None
-        if real and any(abs(mp.im(value)) > abs(value) * mp.mpf(10) ** (-digits // 2) for value in pair):
-            return None
-        if all(abs(value) > mp.mpf(10) ** (-digits // 2) for value in pair):
-            return pair[0], pair[1]
-    small = mp.mpf(10) ** (-2 * DIGITS)
-    return tuple(mp.mpf(0) if abs(value) < small else value for value in pair)  # type: ignore[return-value]
+        if abs(value) > mp.mpf(10) ** (-DIGITS // 2) or (before is not None and _agree((before, value))):
+            return value
+        before = value
+    return mp.mpf(0)
+
+
+def _decimal(node: Node) -> str:
+    from mpmath import mp
+
+    value = None if any(not name.startswith("constant") for name in _names(node)) else _value(node, {}, True)
+    return "undecided" if value is None else str(mp.nstr(mp.re(value), 20))
 
 
 def _agree(pair: tuple[Any, Any]) -> bool:
@@ -247,7 +265,9 @@ def _as_sympy(node: Node, symbols: dict[str, Any]) -> Any:
     parts = [_as_sympy(part, symbols) for part in node[1:] if isinstance(part, tuple)]
     builders = {"add": sympy.Add, "multiply": sympy.Mul, "power": sympy.Pow, "root": sympy.real_root}
     names = {"ln": "log", "abs": "Abs"}
-    return builders[node[0]](*parts) if node[0] in builders else getattr(sympy, names.get(node[1], node[1]))(*parts)
+    if node[0] in builders:
+        return builders[node[0]](*parts)
+    return getattr(sympy, names.get(node[1], str(node[1])))(*parts)
 
 
 def _verdict_of_notations(first: str, second: str) -> str:

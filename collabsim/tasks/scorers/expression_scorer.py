@@ -16,7 +16,7 @@ from collabsim.tasks.item import Answer, ItemView
 from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
 from collabsim.tasks.scorers.exact_scorer import LONGEST_LINE, PLACEHOLDERS
 from collabsim.tasks.scorers.math_reading import read
-from collabsim.tasks.scorers.math_same import same
+from collabsim.tasks.scorers.math_same import near, same
 from collabsim.tasks.scorers.math_values import Listing, Opaque, Reading, Several, Words, is_prose
 from collabsim.tasks.scorers.number_scorer import BUT, NOT, declared_number, last_mention
 from collabsim.tasks.scorers.numbers import without_latex
@@ -29,7 +29,8 @@ _REASON = re.compile(
 )
 _LEAD = re.compile(
     r"(?:[\s:=≈~]|(?:that|therefore|thus|then|so|simply|just|only|exactly|approximately|approx\.?|about|around|roughly|nearly"
-    r"|equal to|equals|given by|clearly|now|indeed|the (?:number|value|expression|interval|set|matrix|point|pair|list)|is)\b)+",
+    r"|equal to|equals|given by|clearly|now|indeed|is"
+    r"|the (?:number|value|expression|interval|set|matrix|point|pair|list))\b)+",
     re.IGNORECASE,
 )
 _WHICH = re.compile(
@@ -60,6 +61,10 @@ class ExpressionScorer(AnswerScorer):
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
         """Whether two answers are the same mathematics. Raises `ScoringError` when no worker can be had to decide it."""
         return same(a.value, b.value)
+
+    def near(self, answer: Answer, gold: Answer, tolerance: float) -> bool:
+        """Whether the numbers of an answer differ from the gold's, one by one, by at most `tolerance` of the gold's."""
+        return tolerance > 0 and near(answer.value.value, gold.value.value, tolerance)
 
     def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
         """An accepted text as an answer; None when nothing is left of it."""

@@ -135,6 +135,18 @@ def call(name: str, *arguments: Node) -> Node:
     return ("call", name, *arguments)
 
 
+def logarithm(base: Node, argument: Node) -> Node:
+    """A logarithm to a base: exact where the argument is a whole power of it, else a quotient of natural ones."""
+    below, above = value_of(base), value_of(argument)
+    if below is not None and above is not None and below > 1 and above > 0:
+        power, times = Fraction(1), 0
+        while power < above and times < 4_096:
+            power, times = power * below, times + 1
+        if power == above:
+            return number(times)
+    return divide(call("ln", argument), call("ln", base))
+
+
 def _integer_power(base: Fraction, times: int) -> Fraction:
     bits = max(base.numerator.bit_length(), base.denominator.bit_length())
     if abs(base) != 1 and base != 0 and abs(times) * max(1, bits - 1) > MAX_BITS:

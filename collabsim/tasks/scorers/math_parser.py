@@ -8,60 +8,34 @@ are the constants. Left out on purpose: sums, integrals and limits, which go to 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
 from collabsim.tasks.scorers import math_nodes as nodes
 from collabsim.tasks.scorers.math_nodes import Node
+from collabsim.tasks.scorers.math_tokens import (
+    CALLED,
+    CLOSING,
+    CONSTANTS,
+    FUNCTIONS,
+    GREEK,
+    LETTER_CONSTANTS,
+    STARTS,
+    TRIGONOMETRIC,
+    WORD_LIKE,
+    Token,
+    Unreadable,
+    tokens,
+)
 
 MOST_NESTED = 40
 MOST_DIGITS = 4_000
 MOST_POWER_OF_TEN = 400
 
 
-class Unreadable(ValueError):
-    """A text that is no expression of the grammar."""
-
-
-class Token(NamedTuple):
-    """A piece of an expression."""
-
-    kind: str
-    """number, command, word, mark, or end."""
-    text: str
-    spaced: bool
-    """Whether white space stands before it."""
-
-
-_TOKEN = re.compile(
-    r"(?P<space>\s*)(?:(?P<number>(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
-    r"(?P<e>[eE][-+]?[0-9]{1,4}(?![0-9.^]))?|(?P<command>\\[A-Za-z]+)|(?P<word>[A-Za-z]+|[Α-Ωα-ω])|(?P<mark>\S))"
-)
-_TRIGONOMETRIC = ("sin", "cos", "tan", "sec", "csc", "cot")
-_INVERSE = {
-    **{f"arc{name}": f"a{name}" for name in _TRIGONOMETRIC},
-    **{f"a{name}": f"a{name}" for name in _TRIGONOMETRIC},
-}
-_HYPERBOLIC = ("sinh", "cosh", "tanh")
-_NAMED = {**dict.fromkeys(("ln", "log", "exp")), **dict.fromkeys((*_TRIGONOMETRIC, *_HYPERBOLIC))}
-FUNCTIONS = {**{name: name for name in _NAMED}, **_INVERSE, "cosec": "csc"}
-_CONSTANTS = {"pi": "pi", "π": "pi", "infinity": "infinity", "inf": "infinity", "oo": "infinity", "∞": "infinity"}
-_SINGLE = {"e": "e", "i": "i"}
-_NO_PRODUCT = re.compile(r"[eou]|\A(?:is|it|if|in|my|by|i|hi|no)\Z", re.IGNORECASE)
-_GREEK = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau upsilon phi "
-    "varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar".split()
-)
-_CALLED = {"abs": "abs", "floor": "floor", "ceil": "ceiling", "factorial": "factorial"}
-_CLOSING = {"(": ")", "[": "]", "{": "}", "⌊": "⌋", "⌈": "⌉"}
-_STARTS = frozenset("([{|√⌊⌈∞π")
-
-
 def parse(text: str) -> Node:
     """The tree of one expression. Raises `Unreadable`, or `TooLarge` for a number that cannot be worked out."""
-    parser = _Parser(_tokens(text))
+    parser = _Parser(tokens(text))
     try:
         node = parser.sum()
     except ZeroDivisionError:
@@ -69,14 +43,6 @@ def parse(text: str) -> Node:
     if parser.now.kind != "end":
         raise Unreadable(parser.now.text)
     return node
-
-
-def _tokens(text: str) -> list[Token]:
-    found = []
-    for match in _TOKEN.finditer(text):
-        kind = next(name for name in ("number", "command", "word", "mark") if match[name])
-        found.append(Token(kind, match[kind] + (match["e"] or ""), bool(match["space"])))
-    return [*found, Token("end", "", False)]
 
 
 @dataclass
@@ -139,7 +105,7 @@ class _Parser:
         if self.now.kind == "number" and self.tokens[self.place - 1].text not in ("!", ")"):
             raise Unreadable("two numbers side by side")
         if self.now.kind == "mark":
-            return self.now.text in _STARTS and not (self.now.text == "|" and self.bars)
+            return self.now.text in STARTS and not (self.now.text == "|" and self.bars)
         return self.now.kind in ("word", "command", "number")
 
     def factor(self) -> Node:
@@ -170,22 +136,22 @@ class _Parser:
             return self.command(token.text[1:])
         if token.kind == "word":
             return self.word(token.text)
-        if token.text in _CLOSING:
+        if token.text in CLOSING:
             return self.enclosed(token.text)
         if token.text == "|":
             return self.absolute()
         if token.text == "√":
             return nodes.root(self.atom(), nodes.number(2))
-        if token.text in _CONSTANTS:
-            return nodes.constant(_CONSTANTS[token.text])
+        if token.text in CONSTANTS:
+            return nodes.constant(CONSTANTS[token.text])
         raise Unreadable(token.text or "end")
 
     def enclosed(self, opening: str) -> Node:
         bars, self.bars = self.bars, 0
         node = self.sum()
         self.bars = bars
-        if not self.taken(_CLOSING[opening]):
-            raise Unreadable(f"no {_CLOSING[opening]}")
+        if not self.taken(CLOSING[opening]):
+            raise Unreadable(f"no {CLOSING[opening]}")
         return nodes.call({"⌊": "floor", "⌈": "ceiling"}[opening], node) if opening in "⌊⌈" else node
 
     def absolute(self) -> Node:
@@ -229,7 +195,7 @@ class _Parser:
             return nodes.root(self.atom(), degree)
         if name in FUNCTIONS:
             return self.function(FUNCTIONS[name])
-        if name in _GREEK:
+        if name in GREEK:
             return self.subscripted(name)
         raise Unreadable(name)
 
@@ -253,24 +219,24 @@ class _Parser:
     def word(self, text: str) -> Node:
         if text in ("sqrt", "cbrt"):
             return nodes.root(self.atom(), nodes.number(2 if text == "sqrt" else 3))
-        if text in _CALLED and self.taken("("):
-            return nodes.call(_CALLED[text], self.enclosed("("))
+        if text in CALLED and self.taken("("):
+            return nodes.call(CALLED[text], self.enclosed("("))
         if text[-1] in "xyθ" and text[:-1] in FUNCTIONS:
             self.place -= 1
             self.tokens[self.place] = Token("word", text[-1], True)
             return self.function(FUNCTIONS[text[:-1]])
         if text in FUNCTIONS:
             return self.function(FUNCTIONS[text])
-        if text.lower() in _CONSTANTS:
-            return nodes.constant(_CONSTANTS[text.lower()])
-        if text in _GREEK:
+        if text.lower() in CONSTANTS:
+            return nodes.constant(CONSTANTS[text.lower()])
+        if text in GREEK:
             return self.subscripted(text)
         return self.letters(text)
 
     def letters(self, text: str) -> Node:
         """The first of a run of letters as a variable, the rest to come; a run that looks like a word is unreadable."""
         if len(text) > 1:
-            if len(text) > 3 or _NO_PRODUCT.search(text):
+            if len(text) > 3 or WORD_LIKE.search(text):
                 raise Unreadable(text)
             self.place -= 1
             self.tokens[self.place] = Token("word", text[1:], False)
@@ -278,7 +244,7 @@ class _Parser:
 
     def subscripted(self, name: str) -> Node:
         if not self.taken("_"):
-            return nodes.constant(_SINGLE[name]) if name in _SINGLE else nodes.symbol(name)
+            return nodes.constant(LETTER_CONSTANTS[name]) if name in LETTER_CONSTANTS else nodes.symbol(name)
         token = self.take()
         if token.text != "{":
             return nodes.symbol(f"{name}_{token.text}")
@@ -291,12 +257,12 @@ class _Parser:
     def function(self, name: str) -> Node:
         base = self.argument() if name == "log" and self.taken("_") else None
         exponent = self.exponent() if self.taken("^") else None
-        if exponent == nodes.MINUS_ONE and name in _TRIGONOMETRIC:
+        if exponent == nodes.MINUS_ONE and name in TRIGONOMETRIC:
             name, exponent = f"a{name}", None
         outside, self.in_function = self.in_function, True
         argument = self.enclosed(self.take().text) if self.now.text in ("(", "{", "[") else self.bare_argument()
         self.in_function = outside
-        node = _applied(name, argument) if base is None else _logarithm(base, argument)
+        node = _applied(name, argument) if base is None else nodes.logarithm(base, argument)
         return node if exponent is None else nodes.power(node, exponent)
 
     def bare_argument(self) -> Node:
@@ -316,18 +282,6 @@ def _signed(sign: str, node: Node) -> Node:
 
 def _applied(name: str, argument: Node) -> Node:
     return nodes.power(nodes.constant("e"), argument) if name == "exp" else nodes.call(name, argument)
-
-
-def _logarithm(base: Node, argument: Node) -> Node:
-    """Exact where both are powers of one integer, as in log_2 8."""
-    below, above = nodes.value_of(base), nodes.value_of(argument)
-    if below is not None and above is not None and below > 1 and above > 0:
-        power, times = Fraction(1), 0
-        while power < above and times < 4_096:
-            power, times = power * below, times + 1
-        if power == above:
-            return nodes.number(times)
-    return nodes.divide(nodes.call("ln", argument), nodes.call("ln", base))
 
 
 def _numeral(text: str) -> Node:

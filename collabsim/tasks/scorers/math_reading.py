@@ -12,21 +12,20 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 
+from collabsim.tasks.scorers.math_forms import FORMS
 from collabsim.tasks.scorers.math_nodes import Node, TooLarge, symbols_of
-from collabsim.tasks.scorers.math_parser import Unreadable, parse
+from collabsim.tasks.scorers.math_parser import parse
 from collabsim.tasks.scorers.math_relations import read_relation
 from collabsim.tasks.scorers.math_structure import inside_brackets, items, matrix_cells, split
 from collabsim.tasks.scorers.math_text import LONGEST, compact, plain_math
+from collabsim.tasks.scorers.math_tokens import Unreadable
 from collabsim.tasks.scorers.math_values import (
-    REALS,
-    Based,
     Expression,
     Interval,
     Listing,
     Matrix,
     Named,
     Opaque,
-    Ratio,
     Reading,
     Union,
     Value,
@@ -35,26 +34,17 @@ from collabsim.tasks.scorers.math_values import (
     is_prose,
     scalar,
 )
-from collabsim.tasks.scorers.numbers import NUMBER_WORDS, Range
+from collabsim.tasks.scorers.numbers import Range
 from collabsim.tasks.scorers.quantities import Quantity, unit_of, with_unit
 from collabsim.tasks.scorers.text import without_markup
 
-_DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]{1,400})(?:\.[0-9]{1,400})?|\.[0-9]{1,400}"
-_PLAIN = re.compile(rf"([-+]?) ?({_DIGITS})(?: ?/ ?([1-9][0-9]{{0,50}}))?\.?")
-_RANGE = re.compile(rf"({_DIGITS}) ?(?:-|–|—|to|through|\.\.\.?|…) ?({_DIGITS})(?: [A-Za-z%°]+)*")
 _LABEL = re.compile(r"(yes|no|true|false)\b(?=\s*(?:[,.;:!—-]|\Z))", re.IGNORECASE)
 _SAME_LABEL = {"true": "yes", "false": "no"}
-_RATIO = re.compile(r"([0-9]{1,18}(?: ?: ?[0-9]{1,18})+)(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
-_BASED = re.compile(r"\(?([0-9A-Fa-f]{1,400})\)?\s?_\s?\{?\s?([0-9]{1,2}|[a-z]{3,9})\s?\}?")
-_EMPTY = re.compile(r"∅|⦃ ?⦄|(?:the )?empty set|no(?: real| integer| such)? (?:solutions?|roots?)|none", re.IGNORECASE)
-_UNDEFINED = re.compile(r"undefined|dne|does not exist|not defined|indeterminate", re.IGNORECASE)
-_ALL = re.compile(
-    r"ℝ|\(-∞,\s?∞\)|all real(?: number)?s(?: [a-z])?|(?:the )?set of (?:all )?real numbers", re.IGNORECASE
-)
 _JOIN = re.compile(r"\s*∪\s*|\s+or\s+|\s+and\s+")
 _BAR = re.compile(r"\s*[|:]\s*")
 _LEAD = re.compile(
-    r"(?:approximately|approx\.?|about|around|roughly|exactly|nearly|just|only|simply|a total of|equal to|equals|≈|=|:)\s+|[≈=:]",
+    r"(?:approximately|approx\.?|about|around|roughly|exactly|nearly|just|only|simply|a total of|equal to|equals|[≈=:])\s+"
+    r"|[≈=:]",
     re.IGNORECASE,
 )
 _MINUS_WORD = re.compile(r"(?:minus|negative)\s+(?=[0-9])", re.IGNORECASE)
@@ -62,15 +52,41 @@ _UNIT = r"[A-Za-zµ]+\.?(?:\s?\^\s?\{?\s?-?[0-9]\s?\}?)?"
 _TAIL = re.compile(
     rf"(?P<value>.*?[0-9A-Za-z)}}\]π])(?P<unit>\s?[%°](?:\s?[CF]\b)?|\s?/\s?{_UNIT}|\s(?:{_UNIT}(?:\s?[/*]\s?|\s|-))*{_UNIT})\)?"
 )
-_SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|[mk]?[mg]|°[CF])")
+_SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|°[CF])")
 _UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
+_PROSE = re.compile(r"[A-Za-z]{3,}")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
 _NO_UNIT = frozenset(
-    "squared cubed factorial times plus minus over choose halves thirds quarters more less divided or and".split()
+    [
+        "squared",
+        "cubed",
+        "factorial",
+        "times",
+        "plus",
+        "minus",
+        "over",
+        "choose",
+        "halves",
+        "thirds",
+        "quarters",
+        "more",
+        "less",
+        "divided",
+        "or",
+        "and",
+    ]
 )
 _FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc)")
 _LATEX = re.compile(r"\\[A-Za-z]|[=<>≤≥≠∈^∪∩∖]|[0-9] ?[-+*/] ?[0-9]")
 _NOT_A_NUMBER = frozenset({"nan", "null", "n/a"})
+
+
+_OUTWARD = re.compile(r"([\[\]])([^\[\]]+,[^\[\]]+)([\[\]])")
+
+
+def _inward(match: re.Match[str]) -> str:
+    """An interval in brackets that point away from an open end, `]1, 3[`, in round ones."""
+    return f"{'[' if match[1] == '[' else '('}{match[2]}{']' if match[3] == ']' else ')'}"
 
 
 @lru_cache(maxsize=4096)
@@ -80,6 +96,7 @@ def read(text: str) -> Reading | None:
     plain = plain_math(text).strip("\"'").rstrip(".,;:").strip() if len(text) <= LONGEST else text
     if not plain or plain.casefold() in _NOT_A_NUMBER:
         return None
+    plain = _OUTWARD.sub(_inward, plain)
     value = _value(plain) if len(text) <= LONGEST else Words(plain.casefold())
     return None if value is None else Reading(value, compact(plain), text)
 
@@ -88,7 +105,7 @@ def _value(text: str, depth: int = 0) -> Value | None:
     """The value of plain mathematics; None for a text that contradicts itself or is empty."""
     if not text or depth > 12:
         return None
-    for reader in _READERS:
+    for reader in FORMS:
         value = reader(text)
         if value is not None:
             return value
@@ -103,7 +120,12 @@ def _value(text: str, depth: int = 0) -> Value | None:
         value = structure(text, inner)
         if value is not None:
             return value
-    return Opaque(compact(text)) if _LATEX.search(text) else _words(text)
+    return Opaque(compact(text)) if _LATEX.search(text) and not _is_text(text) else _words(text)
+
+
+def _is_text(text: str) -> bool:
+    """Whether a text with signs of mathematics is a sentence all the same."""
+    return len(_PROSE.findall(re.sub(r"\\[A-Za-z]+", "", text))) > 2
 
 
 def _words(text: str) -> Value | None:
@@ -111,43 +133,6 @@ def _words(text: str) -> Value | None:
     if lead and lead.end() < len(text):
         return _value(text[lead.end() :].strip(), 12)
     return Words(text.casefold().strip("\"'.,;:!() ")) if re.search(r"\w", text) else Words(text)
-
-
-def _plain_number(text: str) -> Fraction | None:
-    match = _PLAIN.fullmatch(text)
-    if match is None:
-        return NUMBER_WORDS.get(text.casefold())
-    size = Fraction(match[2].replace(",", "")) / int(match[3] or 1)
-    return -size if match[1] == "-" else size
-
-
-def _range(text: str) -> Range | None:
-    match = _RANGE.fullmatch(text)
-    low, high = (Fraction(match[k].replace(",", "")) for k in (1, 2)) if match else (Fraction(0), Fraction(0))
-    return Range(low, high) if low < high else None
-
-
-def _ratio(text: str) -> Ratio | None:
-    match = _RATIO.fullmatch(text)
-    return Ratio(tuple(map(int, match[1].split(":"))), (match[2] or "").lower()) if match else None
-
-
-def _based(text: str) -> Based | None:
-    match = _BASED.fullmatch(text)
-    if match is None or not (match[2].isdigit() or match[2] in NUMBER_WORDS):
-        return None
-    return Based(match[1].upper(), str(NUMBER_WORDS.get(match[2], match[2])))
-
-
-def _special(text: str) -> Value | None:
-    if _EMPTY.fullmatch(text):
-        return Union(())
-    if _UNDEFINED.fullmatch(text):
-        return Words("undefined")
-    return REALS if _ALL.fullmatch(text) else None
-
-
-_READERS: tuple[Callable[[str], Value | None], ...] = (_plain_number, _range, _ratio, _based, _special)
 
 
 def _labelled(text: str, label: str) -> Words | None:
@@ -227,6 +212,9 @@ def _bare_list(text: str, inner: _Inner) -> Value | None:
         if value is None or (values and is_prose(value) != is_prose(values[0])):
             return None
         values += value.items if isinstance(value, Listing) and not value.opening else (value,)
+    intervals = tuple(value for value in values if isinstance(value, Interval))
+    if len(intervals) == len(values):
+        return Union(intervals)
     names = [value.name for value in values if isinstance(value, Named)]
     if len(names) == len(values) == len(set(names)):
         return Listing(
@@ -242,7 +230,7 @@ def _with_tail(text: str, inner: _Inner) -> Value | None:
         return None
     if "°" in match["unit"] and _FUNCTION.search(match["value"]):
         return None  # an angle inside
-    words = _UNIT_POWER.sub(r"^\1", match["unit"]).strip().lstrip("/").strip()
+    words = _UNIT_POWER.sub(r"^\1", match["unit"]).replace("° ", "°").strip().lstrip("/").strip()
     known = [unit_of(part.split("^")[0]) is not None for part in _UNIT_PART.split(words) if part] + [
         unit_of(words) is not None
     ]
@@ -256,7 +244,7 @@ def _with_tail(text: str, inner: _Inner) -> Value | None:
     return value if isinstance(value, Expression | Range | Quantity | Listing | Vast) else None
 
 
-def _scalar(text: str, inner: _Inner) -> Value | None:
+def _scalar(text: str, inner: _Inner) -> Value | None:  # noqa: ARG001
     text = _MINUS_WORD.sub("-", text)
     try:
         node = parse(text)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 
 from collabsim.tasks.scorers import math_nodes as nodes
 from collabsim.tasks.scorers.math_structure import split
@@ -19,20 +20,24 @@ from collabsim.tasks.scorers.math_values import (
     Equation,
     Expression,
     Interval,
+    Listing,
     Named,
     Union,
     Value,
     is_prose,
     node_of,
 )
+from collabsim.tasks.scorers.numbers import Either
 
 Read = Callable[[str], Value | None]
 
 _EQUALS = re.compile(r"\s*[=≈]\s*")
+_ROUNDED = re.compile(r"\s*≈\s*")
 _COMPARES = re.compile(r"\s*([<>≤≥≠])\s*=?\s*")
 _MEMBER = re.compile(r"\s*∈\s*")
 _NAME = re.compile(
-    r"(?:\\?[A-Za-zΑ-Ωα-ω]+(?:_\{?\w+\}?)?'{0,2}(?:\^\{?-1\}?)?|\([a-z](?:, ?[a-z])+\))(?: ?\([\w, ]*\))?|[A-Za-z][A-Za-z ]{2,60}"
+    r"(?:\\?[A-Za-zΑ-Ωα-ω]+(?:_\{?\w+\}?)?'{0,2}(?:\^\{?-1\}?)?|\([a-z](?:, ?[a-z])+\))(?: ?\([\w, ]*\))?"
+    r"|[A-Za-z][A-Za-z ]{2,60}"
     r"|\\angle\s?[A-Z]+|[mP] ?\\angle ?[A-Z]+|[PE] ?[(\[][^=]*[)\]]|[A-Z]{1,2}'?"
 )
 _COORDINATES = frozenset("xyz")
@@ -44,8 +49,18 @@ def read_relation(text: str, read: Read) -> Value | None:
         return read(sides[1])
     if _COMPARES.search(text):
         return _inequality(text, read)
+    if len(halves := split(text, _ROUNDED)) == 2 and (both := _rounded(*halves, read)):
+        return both
     sides = [side for side in split(text, _EQUALS) if side]
     return _equation(sides, read) if _EQUALS.search(text) and sides else None
+
+
+def _rounded(exact: str, rounding: str, read: Read) -> Either | None:
+    """An exact value with its rounding; None where the left side is only a name."""
+    if not exact or _NAME.fullmatch(exact):
+        return None
+    values = [value for value in (read(exact), read(rounding)) if value is not None and not is_prose(value)]
+    return Either(tuple(values)) if len(values) == 2 else None
 
 
 def _equation(sides: list[str], read: Read) -> Value | None:
@@ -81,6 +96,8 @@ def _inequality(text: str, read: Read) -> Value | None:
     left, right = values
     if _is_variable(right) and not _is_variable(left):
         left, right, signs = right, left, [_MIRRORED[signs[0]]]
+    if signs == ["≠"] and isinstance(right, Listing) and _is_variable(left):
+        return _all_but(right)
     return _half_line(signs[0], right) if _is_variable(left) and _is_bound(right) else None
 
 
@@ -93,6 +110,15 @@ def _is_variable(value: Value | None) -> bool:
 
 def _is_bound(value: Value | None) -> bool:
     return isinstance(value, Fraction) or (isinstance(value, Expression) and not nodes.symbols_of(value.node))
+
+
+def _all_but(points: Listing) -> Value | None:
+    """All real numbers without some rational ones."""
+    inner = sorted({point for point in points.items if isinstance(point, Fraction)})
+    if not inner or not all(isinstance(point, Fraction) for point in points.items):
+        return None
+    ends: list[Value] = [NEGATIVE_INFINITY, *inner, POSITIVE_INFINITY]
+    return Union(tuple(Interval(low, high, False, False) for low, high in pairwise(ends)))
 
 
 def _half_line(sign: str, bound: Value | None) -> Value | None:

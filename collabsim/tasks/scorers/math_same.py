@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from collabsim.tasks.scorers import math_nodes as nodes
-from collabsim.tasks.scorers.equivalence import equal_notation, equal_nodes
+from collabsim.tasks.scorers.equivalence import approximate, equal_nodes, equal_notation
 from collabsim.tasks.scorers.math_nodes import Node
 from collabsim.tasks.scorers.math_reading import as_interval
 from collabsim.tasks.scorers.math_values import (
@@ -33,7 +33,8 @@ from collabsim.tasks.scorers.math_values import (
     Words,
     node_of,
 )
-from collabsim.tasks.scorers.quantities import Quantity, same_size
+from collabsim.tasks.scorers.numbers import Either
+from collabsim.tasks.scorers.quantities import Quantity, near_size, same_size
 
 
 def same(a: Reading, b: Reading) -> bool:
@@ -78,6 +79,12 @@ def _several(a: Several, b: Value) -> bool | None:
     return same_values(a.every if isinstance(b, Listing) else a.last, b)
 
 
+def _either(a: Either, b: Value) -> bool | None:
+    if isinstance(b, Either):
+        return len(a.values) == len(b.values) and all(map(same_values, a.values, b.values))
+    return any(same_values(value, b) for value in a.values)
+
+
 def _named(a: Named, b: Value) -> bool | None:
     """Names count only where both answers give one."""
     if isinstance(b, Equation):
@@ -113,7 +120,8 @@ def _listing(a: Listing, b: Value) -> bool | None:
         return same_values(Matrix(rows), b)
     if isinstance(b, Named | Several):
         return None
-    return len(a.items) == 1 and same_values(a.items[0], b)
+    items = a.items if a.opening not in ("", "{") else _distinct(a.items)
+    return len(items) == 1 and same_values(items[0], b)
 
 
 def _same_lists(a: Listing, b: Listing) -> bool:
@@ -182,6 +190,7 @@ def _ratio(a: Ratio, b: Value) -> bool | None:
 
 
 _RULES: tuple[tuple[type, Any], ...] = (
+    (Either, _either),
     (Several, _several),
     (Named, _named),
     (Equation, _equation),
@@ -201,3 +210,18 @@ def _same_scalars(a: Value, b: Value) -> bool:
     if one is None or other is None or not isinstance(a, Expression | Fraction):
         return False
     return equal_nodes(one, other)
+
+
+def near(value: Value, gold: Value, tolerance: float) -> bool:
+    """Whether a number, or each of a list in its order, is within `tolerance` of the gold, in parts of the gold.
+
+    Raises `ScoringError`.
+    """
+    value, gold = (side.value if isinstance(side, Named) else side for side in (value, gold))
+    if isinstance(value, Listing) and isinstance(gold, Listing):
+        pairs = zip(value.items, gold.items, strict=False)
+        return len(value.items) == len(gold.items) and all(near(*pair, tolerance) for pair in pairs)
+    sizes = [approximate(side.node) if isinstance(side, Expression) else side for side in (value, gold)]
+    if not all(isinstance(size, Fraction | Quantity) for size in sizes):
+        return False
+    return near_size(sizes[0], sizes[1], tolerance)  # type: ignore[arg-type]

@@ -34,7 +34,8 @@ _PLAIN_SIGNS = str.maketrans({"×": "*", "·": "*", "∙": "*", "÷": "/", "⩽"
 _COMMAND = re.compile(r"\\([A-Za-z]+|[{}&%$#_])")
 _GONE = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|boldsymbol|hfill)"
-    r"(?![A-Za-z])\.?|\\(?:label|tag|h?phantom|hspace|vspace)\*?\{[^{}]*\}|\\q?quad(?![A-Za-z])|\\[,;:!>]|\\(?=\s)|~"
+    r"(?![A-Za-z])\.?|\\(?:label|tag|h?phantom|hspace|vspace)\*?\{[^{}]*\}|\\pmod\s?(?:\{[^{}]*\}|[0-9]+)"
+    r"|\(mod [0-9]+\)|\\q?quad(?![A-Za-z])|\\[,;:!>]|\\(?=\s)|~"
 )
 _FRAC = re.compile(r"\\[dtc]frac(?![A-Za-z])")
 _BINOM = re.compile(r"\\[dt]binom(?![A-Za-z])")

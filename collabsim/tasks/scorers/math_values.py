@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from collabsim.tasks.scorers import math_nodes as nodes
 from collabsim.tasks.scorers.math_nodes import Node
-from collabsim.tasks.scorers.numbers import Range
+from collabsim.tasks.scorers.numbers import Either, Range
 from collabsim.tasks.scorers.quantities import Quantity
 
 
@@ -135,6 +135,7 @@ Value: TypeAlias = (
     | Opaque
     | Vast
     | Several
+    | Either
 )
 
 

@@ -17,6 +17,7 @@ from collabsim.tasks.scorers.declarations import Declaration, declarations, firs
 from collabsim.tasks.scorers.math_reading import read as read_mathematics
 from collabsim.tasks.scorers.numbers import (
     NUMBER_WORDS,
+    Either,
     Found,
     Number,
     grouped,
@@ -26,7 +27,7 @@ from collabsim.tasks.scorers.numbers import (
     whole_number,
     without_latex,
 )
-from collabsim.tasks.scorers.quantities import Quantity
+from collabsim.tasks.scorers.quantities import Quantity, near_size
 from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer, Extraction, declared_by, why_unparsed
 from collabsim.tasks.scorers.text import readable, squeezed
 
@@ -71,6 +72,11 @@ class NumberScorer(AnswerScorer):
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:  # noqa: ARG002
         """Whether two numbers are equal; a percentage equals what it stands for, units must not contradict."""
         return same_number(a.value, b.value)
+
+    def near(self, answer: Answer, gold: Answer, tolerance: float) -> bool:
+        """Whether the number differs from the gold by at most `tolerance` of the gold."""
+        numbers = isinstance(answer.value, Fraction | Quantity) and isinstance(gold.value, Fraction | Quantity)
+        return numbers and tolerance > 0 and near_size(answer.value, gold.value, tolerance)
 
     def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
         """An accepted text as an answer; None when it is no number."""
@@ -123,7 +129,7 @@ def _enclosed(text: str) -> _Read | Unclear:
     value = whole_number(text)
     if value is not None:
         return text, value
-    if "=" in text and (side := _last_side(squeezed(without_latex(text)))):
+    if ("=" in text or "≈" in without_latex(text)) and (side := _last_side(squeezed(without_latex(text)))):
         return side
     reading = read_mathematics(text)
     exact = isinstance(reading.value, Fraction | Quantity) if reading else False
@@ -173,11 +179,14 @@ def _negated(sentence: str) -> _Read | None:
 
 def _last_side(sentence: str) -> _Read | None:
     """The number after the last equals sign that has one: `p+q = 41 + 18 = 59` is 59."""
-    for side in reversed(re.split(r"[=≈]", sentence)):
-        side = side.strip()
-        found = value_at(side)
-        if found is not None:
-            return _read(side, found)
+    for side in reversed(sentence.split("=")):
+        side = side.strip(" ≈")
+        parts = [part.strip() for part in side.split("≈")]
+        values = [(part, found) for part in parts if (found := value_at(part)) is not None]
+        if len(values) > 1:
+            return side, Either(tuple(found.value for _, found in values))
+        if values:
+            return _read(*values[0])
     return None
 
 

@@ -1,6 +1,6 @@
 r"""Numbers as people and models write them, read exactly.
 
-In: plain text (see `text.py`), LaTeX or not. Out: a value: a `Fraction`, `Quantity`, `Range`, `PlusMinus`, or None. The grammar
+In: plain text (see `text.py`), LaTeX or not. Out: a `Fraction`, `Quantity`, `Range`, `PlusMinus`, or None. The grammar
 is our own and strict: thousands separators only between digit triples, no `nan`, `inf` or `1_000`, `10-15` is a range and
 never a difference, `10:30` and `3,4` are no numbers. Currency and words are read over; a unit or scale that is known makes a
 `Quantity` (`75%`, `18 cm`, `3 million`).
@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from collabsim.tasks.scorers.quantities import SCALES, Quantity, same_size, with_unit
 from collabsim.tasks.scorers.text import plain_characters, squeezed, without_latex_text, without_markup
@@ -36,13 +37,23 @@ class PlusMinus:
     size: Fraction
 
 
-Number = Fraction | Quantity | Range | PlusMinus
+@dataclass(frozen=True, slots=True)
+class Either:
+    """An exact value and its rounding, as in `2/3 ≈ 0.667`; equal to what equals one of them."""
+
+    values: tuple[Any, ...]
+
+
+Number = Fraction | Quantity | Range | PlusMinus | Either
 
 NUMBER_WORDS = {
     name: Fraction(size)
     for size, name in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty".split()
+        (
+            *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+            *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+            "twenty",
+        )
     )
 }
 
@@ -242,6 +253,9 @@ def grouped(text: str) -> str:
 
 def same_number(a: object, b: object) -> bool:
     """Whether two values are the same number, units considered. Symmetric."""
+    for one, other in ((a, b), (b, a)):
+        if isinstance(one, Either) and not isinstance(other, Either):
+            return any(same_number(value, other) for value in one.values)
     if isinstance(a, Fraction | Quantity) and isinstance(b, Fraction | Quantity):
         return same_size(a, b)
     return bool(a == b)

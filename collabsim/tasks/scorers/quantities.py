@@ -130,3 +130,14 @@ def same_size(a: Fraction | Quantity, b: Fraction | Quantity) -> bool:
     assert isinstance(quantity, Quantity)
     scaled = quantity.dimension == "scale" and quantity.size * quantity.factor == bare
     return quantity.size == bare or scaled
+
+
+def near_size(size: Fraction | Quantity, gold: Fraction | Quantity, tolerance: float) -> bool:
+    """Whether a number is within `tolerance` of a gold, in parts of the gold; units as in `same_size`."""
+    if isinstance(size, Quantity) and isinstance(gold, Quantity):
+        if size.dimension != gold.dimension:
+            return False
+        return near_size(size.size * size.factor, gold.size * gold.factor, tolerance)
+    a = size.size if isinstance(size, Quantity) else size
+    b = gold.size if isinstance(gold, Quantity) else gold
+    return abs(a - b) <= abs(b) * Fraction(tolerance)

@@ -49,6 +49,13 @@ class AnswerScorer:
         """Whether two answers have one canonical value."""
         return bool(a.value == b.value)
 
+    def near(self, answer: Answer, gold: Answer, tolerance: float) -> bool:  # noqa: ARG002
+        """Whether an answer differs from the gold by at most `tolerance` of the gold; only kinds with numbers know how.
+
+        For items whose golds are rounded: their row says so in a field `tolerance`. Votes never use it.
+        """
+        return False
+
     def gold(self, text: str, view: ItemView) -> Answer | None:
         """An accepted text as an answer; None when it is none of this scorer's kind."""
         raise NotImplementedError
@@ -72,7 +79,15 @@ class AnswerScorer:
             accepted = self.gold(gold, item.view)
             if accepted is not None and self.same(answer, accepted, item.view):
                 return Score(1.0, "right", answer.text, found.reason)
+            if accepted is not None and self.near(answer, accepted, _tolerance(item)):
+                return Score(1.0, "right", answer.text, f"{found.reason}; within the item's tolerance")
         return Score(0.0, "wrong", answer.text, found.reason)
+
+
+def _tolerance(item: Item) -> float:
+    """What the item's row allows; 0 when it says nothing that can be meant."""
+    tolerance = item.extra.get("tolerance")
+    return float(tolerance) if isinstance(tolerance, int | float) and 0 < tolerance < 1 else 0.0
 
 
 @lru_cache(maxsize=1 << 16)
