@@ -143,8 +143,8 @@ def encode(value: Any, refer: Callable[[Any], Any]) -> Any:
 
 def _encode_series(value: Any, refer: Callable[[Any], Any]) -> Any:
     for plain, tag in _SERIES.items():
-        if isinstance(value, plain):
-            parts: Any = [list(pair) for pair in dict.items(value)] if tag in _MAPPINGS else value
+        if issubclass(type(value), plain):
+            parts: Any = [list(pair) for pair in value.items()] if tag in _MAPPINGS else value
             encoded = [encode(part, refer) for part in parts]
             fields = getattr(value, "_fields", None)
             if tag == "tuple" and isinstance(fields, tuple):

@@ -54,7 +54,7 @@ class Worker:
         self._limits = limits
         self._number = number
         self._root = Path(tempfile.mkdtemp(prefix="collabsim-sandbox-"))
-        work = self._root / "work"
+        work = self.work = self._root / "work"
         work.mkdir()
         self._root.chmod(0o711)
         settings = {"work": str(work), "work_mb": 2 * limits.folder_mb, "packages": _folders(packages)}

@@ -123,7 +123,7 @@ def entry_point_of(item: Item) -> str | None:
     if item.extra.get("cases"):
         return None
     tests = _as_text(item.extra.get("tests") or item.extra.get("test") or "")
-    asked, tested = _asked_by(str(item.extra.get("prompt") or item.question)), tested_name(tests)
+    asked, tested = _asked_by(str(item.extra.get("prompt") or item.question)), tested_name(tests, even_built_in=False)
     return asked or tested if "candidate" in tests else tested or asked
 
 
@@ -133,7 +133,8 @@ _SHOWN_TEST = re.compile(r"(?m)^.*?\bassert\b[^\n]*")
 def _asked_by(question: str) -> str | None:
     """The function that a question asks for: the one it leaves open, or the one that the test it shows calls."""
     shown = (found[0][found[0].index("assert") :] for found in _SHOWN_TEST.finditer(question))
-    return asked_name(question) or next((name for test in shown if (name := tested_name(test))), None)
+    named = (tested_name(test, even_built_in=True) for test in shown)
+    return asked_name(question) or next((name for name in named if name), None)
 
 
 def _program(text: str, entry_point: str | None, prompt: str, finish: str) -> Program | None:

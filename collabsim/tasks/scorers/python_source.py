@@ -14,7 +14,6 @@ from functools import lru_cache
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = frozenset(vars(builtins))
-_TEST_ONLY = frozenset({"check", "candidate", "isclose", "test"})
 
 
 @lru_cache(maxsize=4096)
@@ -205,12 +204,16 @@ def asked_name(prompt: str) -> str | None:
     return names[-1] if names else None
 
 
-def tested_name(tests: str) -> str | None:
-    """The name that assertions call: the first that is neither a built-in nor defined by the tests. None when unclear."""
+def tested_name(tests: str, *, even_built_in: bool) -> str | None:
+    """The name that assertions call: the first that is neither a built-in nor defined by the tests. None when unclear.
+
+    `even_built_in` falls back to the first call of all, for functions that are asked for under such a name.
+    """
     tree = parsed(textwrap.dedent(tests))
     if tree is None:
         return None
-    own = defined(tests) | _BUILTINS | _TEST_ONLY
     asserted = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
-    calls = (call for statement in asserted for call in ast.walk(statement) if isinstance(call, ast.Call))
-    return next((call.func.id for call in calls if isinstance(call.func, ast.Name) and call.func.id not in own), None)
+    calls = [call.func for statement in asserted for call in ast.walk(statement) if isinstance(call, ast.Call)]
+    called = [function.id for function in calls if isinstance(function, ast.Name)]
+    known = defined(tests) | _BUILTINS | {"candidate"}
+    return next((name for name in called if name not in known), called[0] if called and even_built_in else None)
