@@ -75,8 +75,8 @@ def _common(seen: dict[str, Any]) -> dict[str, Any]:
 def _limit_passed(seen: dict[str, Any], limits: Limits) -> str:
     """The limit that ended the program or its tests; empty when none did."""
     for end in seen["ends"].values():
-        late = end["cpu"] >= limits.cpu_seconds - 0.1
-        if end["code"] == -signal.SIGXCPU or (end["code"] == -signal.SIGKILL and not end["killed"] and late):
+        ignored = end["code"] == -signal.SIGKILL and end["cpu"] > limits.cpu_seconds + 0.5  # the kernel's second word
+        if end["code"] == -signal.SIGXCPU or ignored:
             return "cpu"
     return str(seen["ended_by"])
 
