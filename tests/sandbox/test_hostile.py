@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from boxes import require_sandbox
+from code_boxes import require_sandbox
 from hostility import BURNS, Aftermath, Outside, programs, run_all
 
 ALL = list(programs())

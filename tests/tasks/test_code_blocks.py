@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from collabsim.tasks.scorers.code_blocks import program_in
 from collabsim.tasks.scorers.fences import blocks
-from collabsim.tasks.scorers.python_source import asked_name, canonical, parsed, preamble, name_under_test
+from collabsim.tasks.scorers.python_source import asked_name, canonical, name_under_test, parsed, preamble
 
 F = "def f(x):\n    return x + 1"
 PROMPT = (

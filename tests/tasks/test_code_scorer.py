@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "sandbox"))
-from boxes import item, require_sandbox
+from code_boxes import item, require_sandbox
 
 from collabsim.errors import PrerequisiteError
 from collabsim.tasks.building import scorer_for

@@ -58,7 +58,8 @@ def of_script(seen: dict[str, Any], limits: Limits) -> Report:
     if code == 0:
         return Report("passed", **common)
     last = common["errors"].decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
-    return Report("failed", _crash(seen["ends"]["program"]) or f"exit code {code}: {last[0][:200]}", **common)
+    reason = _crash(seen["ends"]["program"])
+    return Report("failed", f"{reason}: {last[0][:200]}" if code > 0 else reason, **common)
 
 
 def _common(seen: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from collabsim.tasks.item import Answer, Item, ItemView, Score
 from collabsim.tasks.scorers.code_blocks import Program, program_in
 from collabsim.tasks.scorers.printed import same_output
-from collabsim.tasks.scorers.python_source import asked_name, canonical, parsed, preamble, name_under_test
+from collabsim.tasks.scorers.python_source import asked_name, canonical, name_under_test, parsed, preamble
 from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
 from collabsim.tasks.scorers.text import final_part
 
@@ -123,7 +123,10 @@ def entry_point_of(item: Item) -> str | None:
     if item.extra.get("cases"):
         return None
     tests = _as_text(item.extra.get("tests") or item.extra.get("test") or "")
-    asked, tested = _asked_by(str(item.extra.get("prompt") or item.question)), name_under_test(tests, even_built_in=False)
+    asked, tested = (
+        _asked_by(str(item.extra.get("prompt") or item.question)),
+        name_under_test(tests, even_built_in=False),
+    )
     return asked or tested if "candidate" in tests else tested or asked
 
 

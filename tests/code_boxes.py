@@ -17,7 +17,7 @@ from collabsim.tasks.moco import moco_folder
 from collabsim.tasks.sandbox.floor import sandbox_report
 from collabsim.tasks.scorers.code_scorer import CodeScorer
 
-HERE = Path(__file__).parent
+SOLUTIONS = Path(__file__).parent / "sandbox" / "solutions.txt"
 
 
 def lacking(what: str) -> NoReturn:
@@ -54,7 +54,7 @@ def data_set(name: str) -> dict[str, dict[str, Any]]:
 def solutions() -> dict[str, tuple[str, str]]:
     """Right and wrong source by task id, as `solutions.txt` holds them."""
     found = {}
-    for part in (HERE / "solutions.txt").read_text(encoding="utf-8").split("### ")[1:]:
+    for part in SOLUTIONS.read_text(encoding="utf-8").split("### ")[1:]:
         header, source = part.split("\n", 1)
         task, old, new = header.split(" ⟶ ")
         assert source.count(old) >= 1, task
