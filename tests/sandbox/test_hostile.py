@@ -9,6 +9,8 @@ import pytest
 from code_boxes import require_sandbox
 from hostility import BURNS, Aftermath, Outside, programs, run_all
 
+pytestmark = pytest.mark.slow
+
 ALL = list(programs())
 QUICK = [name for name in ALL if not name.endswith(BURNS)]
 SECONDS_OF_AN_INNOCENT_PROGRAM = 3.0

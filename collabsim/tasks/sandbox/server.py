@@ -71,7 +71,7 @@ def main() -> None:
         Frames(line).send({"ready": had})
         while True:
             _serve(control, confined, work)
-    folders.remove(work)
+    folders.remove(work.parent)
 
 
 def _serve(control: socket.socket, confined: confinement.Confinement, work: Path) -> None:

@@ -119,8 +119,9 @@ class Watch:
     def _end_all(self) -> None:
         for part, pid in self.processes.items():
             if part not in self.ends:
+                ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 os.kill(pid, signal.SIGKILL)  # not reaped yet, so the id is still its own
-                self._reap(part, killed=True)
+                self._reap(part, killed=ended is None)
 
     def _reap(self, part: str, *, killed: bool = False) -> None:
         _, status, used = os.wait4(self.processes[part], 0)
