@@ -18,7 +18,9 @@ from collabsim.tasks.sandbox.worker import Worker
 
 TESTS = "assert f(3) == 9\nassert f(4) == 16"
 INNOCENT = Examination("def f(x):\n    return x * x", TESTS, "f")
-LIMITS = Limits(cpu_seconds=1, wall_seconds=2.0, memory_mb=256, file_mb=8, folder_mb=16, folder_entries=500, output_kb=64)
+LIMITS = Limits(
+    cpu_seconds=1, wall_seconds=3.0, memory_mb=256, file_mb=8, folder_mb=16, folder_entries=500, output_kb=64
+)
 BURNS = " burns"
 
 
@@ -40,7 +42,7 @@ class Aftermath:
 def programs() -> dict[str, str]:
     """Sources by name; names of those that take a limit to end have the mark `BURNS`."""
     parts = (Path(__file__).parent / "hostile.txt").read_text(encoding="utf-8").split("\n### ")[1:]
-    return {name: source for name, source in (part.split("\n", 1) for part in parts)}
+    return dict(part.split("\n", 1) for part in parts)
 
 
 class Outside:

@@ -6,8 +6,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from boxes import require_sandbox
+from code_boxes import require_sandbox
 from hostility import BURNS, Aftermath, Outside, programs, run_all
+
+pytestmark = pytest.mark.slow
 
 ALL = list(programs())
 QUICK = [name for name in ALL if not name.endswith(BURNS)]

@@ -38,8 +38,8 @@ class Confinement:
     shares_user: bool
     """Whether threads of others count among those of a process."""
 
-    def enter(self, own: limits.Limits, user: int, keep: Iterable[int], parent: int) -> None:
-        """Confine the calling process. Only descriptors 0-2, `keep` and the library's stay open."""
+    def enter(self, own: limits.Limits, user: int, keep: Iterable[int], parent: int, folder: Path | None) -> None:
+        """Confine the calling process; it may write in `folder`. Only descriptors 0-2, `keep` and the library's stay open."""
         os.setsid()
         close_all_but({0, 1, 2, self.rule_set, *self.library, *keep})
         with suppress(OSError):  # when memory runs out, this process goes first
@@ -55,8 +55,10 @@ class Confinement:
             os._exit(1)
         limits.apply(own, shares_user=self.shares_user)
         prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        landlock.enter(self.rule_set)
-        os.close(self.rule_set)
+        changes = [("/dev/null", landlock.WRITE_DEVICE), *([(str(folder), landlock.WORK)] if folder else [])]
+        for rule_set in (landlock.rules(changes, landlock.CHANGES), self.rule_set):
+            landlock.enter(rule_set)
+            os.close(rule_set)
         seccomp.install(os.getpid())
 
 
@@ -97,12 +99,20 @@ def _shared_libraries(folder: str) -> list[str]:
 
 
 def _import_through_descriptors() -> list[int]:
-    """Name the folders of `sys.path` by open descriptors."""
-    folders = [folder for folder in sys.path if os.path.isdir(folder)]
-    descriptors = [_open_folder(folder) for folder in folders]
-    sys.path[:] = [_by_descriptor(descriptor) for descriptor in descriptors]
+    """Name the folders of `sys.path`, and those of loaded packages in them, by open descriptors."""
+    opened = {folder: _open_folder(folder) for folder in sys.path if os.path.isdir(folder)}
+    for package in list(sys.modules.values()):
+        if isinstance(places := getattr(package, "__path__", None), list):
+            places[:] = [_moved(place, opened) for place in places]
+    sys.path[:] = map(_by_descriptor, opened.values())
     sys.path_importer_cache.clear()
-    return descriptors
+    return list(opened.values())
+
+
+def _moved(place: str, opened: dict[str, int]) -> str:
+    """A package's folder by the descriptor of the folder of `sys.path` that it is in."""
+    folder, name = os.path.split(place)
+    return f"{_by_descriptor(opened[folder])}/{name}" if folder in opened else place
 
 
 def _offer(packages: list[Path]) -> list[int]:

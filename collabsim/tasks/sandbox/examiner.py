@@ -116,7 +116,8 @@ def _described(error: BaseException, tests: str) -> str:
 def _said(error: BaseException) -> str:
     """Type and message; the type is the one the program raised where it has a name of its own."""
     name = next(iter(getattr(error, "__notes__", [])), type(error).__name__)
-    return _short(f"{name}: {error}" if str(error) else name)
+    text = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error)  # KeyError quotes
+    return _short(f"{name}: {text}" if text else name)
 
 
 def _short(text: str) -> str:

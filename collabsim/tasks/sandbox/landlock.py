@@ -29,7 +29,9 @@ _SIGNALS_AND_ABSTRACT_SOCKETS, _SCOPE_ABI = 0b11, 6
 READ = _READ_FILE | _READ_DIR
 LIST = _READ_DIR
 WRITE_DEVICE = _READ_FILE | _WRITE_FILE
-WORK = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
+CHANGES = _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
+WORK = READ | CHANGES
+EVERYTHING = (1 << 16) - 1
 _OF_A_FILE = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 
 
@@ -49,13 +51,14 @@ def version() -> int:
     return 0
 
 
-def rules(allowed: Iterable[tuple[str, int]]) -> int:
+def rules(allowed: Iterable[tuple[str, int]], ruled: int = EVERYTHING) -> int:
     """A rule set that allows nothing but the given rights at or beneath the given paths; those that are missing are skipped.
 
-    Returns its descriptor. Raises `OSError`.
+    `ruled` names the rights that it speaks of; others it leaves to other rule sets. Returns its descriptor. Raises
+    `OSError`.
     """
     abi = version()
-    files = (1 << _FILES_BY_ABI[min(abi, max(_FILES_BY_ABI))]) - 1
+    files = ruled & ((1 << _FILES_BY_ABI[min(abi, max(_FILES_BY_ABI))]) - 1)
     network = _TCP if abi >= _NETWORK_ABI else 0
     scope = _SIGNALS_AND_ABSTRACT_SOCKETS if abi >= _SCOPE_ABI else 0
     handled = _Rights(files, network, scope)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from .descriptors import close_all_but
+from .folders import remove
 from .system_calls import libc, prctl
 
 FLAGS = {
@@ -35,12 +37,13 @@ _PR_SET_PDEATHSIG, _SIGKILL = 1, 9
 def enter(work: Path, size_mb: int) -> tuple[str, ...]:
     """Move the calling process, which must have one thread, into the strongest set of namespaces that works here.
 
-    With a pid namespace the caller goes on in a child, its first process; the parent only waits. Returns the names.
+    With a pid namespace the caller goes on in a child, its first process; the parent only waits, and removes the folder
+    above `work` at the end, which the child cannot since `work` is a file system of its own then. Returns the names.
     """
     for names in CHOICES:
         wanted = names if os.geteuid() == 0 or not names else ("user", *names)
         if not wanted or _works(wanted, work, size_mb):
-            _enter(wanted, work, size_mb)
+            _enter(wanted, work, size_mb, at_end=lambda: remove(work.parent))
             return wanted
     return ()
 
@@ -50,38 +53,42 @@ def _works(names: tuple[str, ...], work: Path, size_mb: int) -> bool:
     child = os.fork()
     if child == 0:
         with suppress(BaseException):
-            _enter(names, work, size_mb)
+            _enter(names, work, size_mb, at_end=lambda: None)
             os._exit(0)
         os._exit(1)
     return os.waitpid(child, 0)[1] == 0
 
 
-def _enter(names: tuple[str, ...], work: Path, size_mb: int) -> None:
+def _enter(names: tuple[str, ...], work: Path, size_mb: int, at_end: Callable[[], None]) -> None:
     if not names:
         return
     user, group = os.geteuid(), os.getegid()
-    _check(libc().unshare(sum(FLAGS[name] for name in names)))
+    # Mounts are for the child alone: its parent removes what they cover.
+    _check(libc().unshare(sum(FLAGS[name] for name in names if name != "mount")))
     if "user" in names:
         Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
     if "pid" in names:
-        _go_on_as_first_process()
+        _go_on_as_first_process(at_end)
     if "mount" in names:
+        _check(libc().unshare(FLAGS["mount"]))
         _mount(None, "/", None, _PRIVATE, None)
         _mount("proc", "/proc", "proc", _BARE, None)
         options = f"size={size_mb}m,nr_inodes=8192,mode=0711"
         _mount("tmpfs", str(work), "tmpfs", _BARE, options)
 
 
-def _go_on_as_first_process() -> None:
-    """Fork; the child returns, the parent waits for it and ends as it did."""
+def _go_on_as_first_process(at_end: Callable[[], None]) -> None:
+    """Fork; the child returns, the parent waits for it, does `at_end`, and ends as it did."""
     parent_alive, held = os.pipe()
     child = os.fork()
     if child:
         with suppress(OSError):
             close_all_but({0, 1, 2, held})  # not to hold the user's line open
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
+        status = os.waitpid(child, 0)[1]
+        at_end()
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
     prctl(_PR_SET_PDEATHSIG, _SIGKILL)
     os.close(held)
     os.set_blocking(parent_alive, False)

@@ -100,7 +100,7 @@ class Peer:
             "length": len,
             "truth": bool,
             "iterate": iter,
-            "next": lambda target: [part for part, _ in zip(target, (0,), strict=False)],
+            "next": lambda target: [part for _, part in zip((0,), target, strict=False)],
             "text": str,
             "equal": lambda target, other: bool(target == other),
             "name": self._named,

@@ -71,7 +71,7 @@ def main() -> None:
         Frames(line).send({"ready": had})
         while True:
             _serve(control, confined, work)
-    folders.remove(work)
+    folders.remove(work.parent)
 
 
 def _serve(control: socket.socket, confined: confinement.Confinement, work: Path) -> None:
@@ -114,11 +114,11 @@ def _start(line: int, request: dict[str, Any], exam: int, confined: confinement.
         os.dup2(complaining, 2)
         os.chdir(folder)
         tempfile.tempdir = str(folder)
-        confined.enter(limits, user, [program_line, faulty], parent)
+        confined.enter(limits, user, [program_line, faulty], parent, folder)
 
     def confine_tests() -> None:
         os.chdir("/")
-        confined.enter(limits, user + 1, [exam, there.fileno(), faulty], parent)
+        confined.enter(limits, user + 1, [exam, there.fileno(), faulty], parent, None)
 
     answer = candidate.run_script if scripted else candidate.answer_calls
     processes = {"program": _fork(confine_program, lambda: answer(program_line), faulty)}

@@ -58,7 +58,8 @@ def of_script(seen: dict[str, Any], limits: Limits) -> Report:
     if code == 0:
         return Report("passed", **common)
     last = common["errors"].decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
-    return Report("failed", _crash(seen["ends"]["program"]) or f"exit code {code}: {last[0][:200]}", **common)
+    reason = _crash(seen["ends"]["program"])
+    return Report("failed", f"{reason}: {last[0][:200]}" if code > 0 else reason, **common)
 
 
 def _common(seen: dict[str, Any]) -> dict[str, Any]:
@@ -75,8 +76,8 @@ def _common(seen: dict[str, Any]) -> dict[str, Any]:
 def _limit_passed(seen: dict[str, Any], limits: Limits) -> str:
     """The limit that ended the program or its tests; empty when none did."""
     for end in seen["ends"].values():
-        late = end["cpu"] >= limits.cpu_seconds - 0.1
-        if end["code"] == -signal.SIGXCPU or (end["code"] == -signal.SIGKILL and not end["killed"] and late):
+        ignored = end["code"] == -signal.SIGKILL and end["cpu"] > limits.cpu_seconds + 0.5  # the kernel's second word
+        if end["code"] == -signal.SIGXCPU or ignored:
             return "cpu"
     return str(seen["ended_by"])
 

@@ -64,7 +64,8 @@ class Watch:
         self.fault = os.read(self.faults, 1000).decode("utf-8", "replace")
 
     def _wait(self, handles: dict[int, str], last: str) -> None:
-        started = time.monotonic()
+        started = last_look = time.monotonic()
+        seen = 0.0  # the clock, without stretches in which this process itself had no turn (or the machine none)
         poll = select.poll()
         for pipe in (self.output, self.errors):
             poll.register(pipe, select.POLLIN)
@@ -82,16 +83,17 @@ class Watch:
                 elif not self._read_output(descriptor) and event & select.POLLHUP:
                     poll.unregister(descriptor)
             now = time.monotonic()
+            seen, last_look = seen + min(now - last_look, 2 * TICK), now
             if now >= next_look and last not in self.ends:
                 next_look = now + TICK
                 self._look_at_folder()
-                self._look_at_clock(now - started)
+                self._look_at_clock(seen, now - started)
 
-    def _look_at_clock(self, seconds: float) -> None:
+    def _look_at_clock(self, seen: float, passed: float) -> None:
         """On a busy machine a program waits for a processor; that is no time of its own."""
         self.waited = sum(waited_for_processor(pid) for part, pid in self.processes.items() if part not in self.ends)
         most = self.limits.wall_seconds
-        if seconds > min(most + self.waited, LONGEST_WAIT * most):
+        if seen > most + self.waited or passed > LONGEST_WAIT * most:
             self.ended_by = self.ended_by or "wall"
 
     def _look_at_folder(self) -> None:
@@ -117,8 +119,9 @@ class Watch:
     def _end_all(self) -> None:
         for part, pid in self.processes.items():
             if part not in self.ends:
+                ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
                 os.kill(pid, signal.SIGKILL)  # not reaped yet, so the id is still its own
-                self._reap(part, killed=True)
+                self._reap(part, killed=ended is None)
 
     def _reap(self, part: str, *, killed: bool = False) -> None:
         _, status, used = os.wait4(self.processes[part], 0)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from collabsim.tasks.item import Answer, Item, ItemView, Score
 from collabsim.tasks.scorers.code_blocks import Program, program_in
 from collabsim.tasks.scorers.printed import same_output
-from collabsim.tasks.scorers.python_source import asked_name, canonical, parsed, preamble, tested_name
+from collabsim.tasks.scorers.python_source import asked_name, canonical, name_under_test, parsed, preamble
 from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
 from collabsim.tasks.scorers.text import final_part
 
@@ -123,7 +123,10 @@ def entry_point_of(item: Item) -> str | None:
     if item.extra.get("cases"):
         return None
     tests = _as_text(item.extra.get("tests") or item.extra.get("test") or "")
-    asked, tested = _asked_by(str(item.extra.get("prompt") or item.question)), tested_name(tests, even_built_in=False)
+    asked, tested = (
+        _asked_by(str(item.extra.get("prompt") or item.question)),
+        name_under_test(tests, even_built_in=False),
+    )
     return asked or tested if "candidate" in tests else tested or asked
 
 
@@ -133,7 +136,7 @@ _SHOWN_TEST = re.compile(r"(?m)^.*?\bassert\b[^\n]*")
 def _asked_by(question: str) -> str | None:
     """The function that a question asks for: the one it leaves open, or the one that the test it shows calls."""
     shown = (found[0][found[0].index("assert") :] for found in _SHOWN_TEST.finditer(question))
-    named = (tested_name(test, even_built_in=True) for test in shown)
+    named = (name_under_test(test, even_built_in=True) for test in shown)
     return asked_name(question) or next((name for name in named if name), None)
 
 

@@ -204,7 +204,7 @@ def asked_name(prompt: str) -> str | None:
     return names[-1] if names else None
 
 
-def tested_name(tests: str, *, even_built_in: bool) -> str | None:
+def name_under_test(tests: str, *, even_built_in: bool) -> str | None:
     """The name that assertions call: the first that is neither a built-in nor defined by the tests. None when unclear.
 
     `even_built_in` falls back to the first call of all, for functions that are asked for under such a name.
