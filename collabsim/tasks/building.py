@@ -20,7 +20,6 @@ from collabsim.seeds import digest
 from collabsim.tasks.item import Item, ItemView, Scorer
 from collabsim.tasks.prompts import asked_form, task_prompt
 from collabsim.tasks.records import Record, Unusable, read_record
-from collabsim.tasks.scorers.approximate_scorer import ApproximateScorer
 from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
 from collabsim.tasks.scorers.code_scorer import CodeScorer
 from collabsim.tasks.scorers.exact_scorer import ExactScorer
@@ -33,7 +32,6 @@ SCORERS = {
     scorer.kind: scorer
     for scorer in (
         NumberScorer,
-        ApproximateScorer,
         ExpressionScorer,
         ExactScorer,
         ChoiceScorer,

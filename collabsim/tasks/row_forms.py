@@ -22,12 +22,13 @@ Row: TypeAlias = Mapping[str, Any]
 Reader: TypeAlias = Callable[[Row], Row]
 
 ROUNDED = 0.01
-"""Relative tolerance of golds that are rounded decimals."""
+"""Relative tolerance of golds that are rounded decimals: theirs are off by up to half a unit of the third digit."""
 
 _LETTERED = re.compile(r"^\(([A-Z])\) ?(.+)$", re.MULTILINE)
 _DASHED = re.compile(r"^- *(\S.*?) *$", re.MULTILINE)
 _TWO_SIDED = frozenset({"yes", "no", "true", "false"})
 _PICTURE = re.compile(r"\.png\b|\bfigures?\b|\bfig\.? ?[Q\d](?!\d?\.\d)|\b(?:images?|resistors) shown below\b", re.I)
+_DECIMAL = re.compile(r"(\d+)\.(\d+)(?![\de])")
 _INLINE = re.compile(r"\(([a-z])\):?\s+")
 _ASKED_AFTER = re.compile(r"[\s,.;]*\b[Ww]hich\b.*\Z", re.DOTALL)
 _DEFINED = re.compile(r"^def (\w+)", re.MULTILINE)
@@ -163,7 +164,23 @@ def theoremqa(row: Row) -> Row:
             "answer": str(gold).strip("()").upper(),
             "kind": "choice",
         }
-    return {**common, "kind": "number" if kind == "integer" else "approximate"}
+    if kind == "integer":
+        return {**common, "kind": "number"}
+    return {**common, "kind": "expression", "tolerance": None if "integer" in str(kind) else rounding(str(gold))}
+
+
+def rounding(gold: str) -> float:
+    """Relative tolerance of a rounded decimal, or list of them: 1%, or half a unit of the last digit where that is more.
+
+    Digits count from the second on: `2.0` may be an exact 2, and half of a single digit is no tolerance but a guess.
+    """
+    tolerance = ROUNDED
+    for whole, places in _DECIMAL.findall(gold):
+        places = places.rstrip("0")
+        value = float(f"{whole}.{places}")
+        if value and len((whole + places).strip("0")) > 1:
+            tolerance = max(tolerance, 0.5 * 10 ** -len(places) / value)
+    return tolerance
 
 
 def inline_options(text: str) -> tuple[str, dict[str, str]]:

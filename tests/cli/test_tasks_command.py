@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from collabsim.tasks import moco as moco_module
 from collabsim.tasks import load_task
+from collabsim.tasks import moco as moco_module
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ MEASURED = {
     "theoremqa": (
         380,
         382,
-        {"approximate": 218, "number": 89, "exact": 63, "choice": 10},
+        {"expression": 218, "number": 89, "exact": 63, "choice": 10},
         {"needs_picture": 20, "dev_needs_picture": 18},
     ),
     "mmlu_redux": (

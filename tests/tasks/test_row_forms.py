@@ -117,3 +117,20 @@ def test_hub_rows_of_programs_bring_solution_setup_and_one_shown_test():
 def test_one_name_that_is_no_json_is_an_answer_by_itself():
     assert row_forms.popqa({"input": "q?", "output": "Nice"})["answer"] == "Nice"
     assert row_forms.popqa({"question": "q?", "possible_answers": '["a", "b"]'})["answer"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("gold", "tolerance"),
+    [
+        ("0.36787944", 0.01),
+        ("0.23", 0.005 / 0.23),
+        ("2.0", 0.01),
+        ("1.5", 0.05 / 1.5),
+        ("0.4", 0.01),
+        ("-0.166", 0.01),
+        ("3.54e-07", 0.01),
+        ("[0.5, 0.12]", 0.005 / 0.12),
+    ],
+)
+def test_a_rounded_gold_allows_what_rounds_to_it(gold, tolerance):
+    assert row_forms.rounding(gold) == pytest.approx(tolerance)
