@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from collabsim.config.resolve import make_task
+from collabsim.config.schema import Config
 from collabsim.errors import ConfigError, DataError, PrerequisiteError
 from collabsim.tasks import known, list_tasks, load_task
 from collabsim.tasks import moco as moco_module
@@ -156,3 +158,12 @@ def test_without_either_package_one_line_says_what_to_install(no_moco, monkeypat
 def test_the_list_says_which_road_is_open(no_moco):
     rows = {row.source: row for row in list_tasks()}
     assert (rows["gsm8k"].road, rows["gsm8k"].ready, rows["gsm8k"].test) == ("hub", True, None)
+
+
+def test_a_config_says_whether_options_are_shuffled(tmp_path):
+    rows = [{"question": f"q{n}?", "choices": [f"a{n}", f"b{n}", f"c{n}"], "answer": 0} for n in range(12)]
+    (tmp_path / "items.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    base = {"pool": {"a": {"model": "simulated:"}}, "protocol": {"name": "majority_vote"}}
+    for shuffle, letters in ((None, {"A"}), (True, {"A", "B", "C"})):
+        task = {"source": "jsonl:items.jsonl", "shuffle_options": shuffle}
+        assert set(make_task(Config.model_validate({**base, "task": task}), tmp_path).golds) == letters
