@@ -6,6 +6,7 @@ data: the episode then has no outcome and says why. Only errors that would meet 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from time import perf_counter
@@ -13,9 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from collabsim.asking import ask
 from collabsim.context import CURRENT_RUN, Recorder, RunContext, item_order
-from collabsim.episode import Episode, Final, Output, Reply, RunError, Verdict
+from collabsim.episode import Episode, Final, Output, Reply, RunError
 from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, StoreError
-from collabsim.outcome import as_final, judge
+from collabsim.outcome import Judgement, as_final, judge
 from collabsim.roles import by_rank, hold_roles
 from collabsim.state import slot
 from collabsim.tasks.item import Item
@@ -61,28 +62,30 @@ async def episode(
     """Produce the final output, judge it, and record what happened. Raises only the errors in `ABORTS`."""
     started = perf_counter()
     final: Final = ()
-    error: RunError | None = None
-    outcome: float | None = None
-    verdict: Verdict | None = None
     try:
         final = await produce()
-        outcome, verdict, error = judge(item, final, spoke=bool(run.recorder.calls))
+        spoke = bool(run.recorder.calls)
+        if getattr(item.scorer, "waits", False):  # it runs programs: other runs go on meanwhile
+            judged = await asyncio.to_thread(judge, item, final, spoke=spoke)
+        else:
+            judged = judge(item, final, spoke=spoke)
     except ABORTS:
         raise
     except Exception as caught:
         where = "; ".join(getattr(caught, "__notes__", ()))  # LangGraph notes the node there
-        error = RunError(type(caught).__name__, str(caught) or repr(caught), where)
+        judged = Judgement(None, None, RunError(type(caught).__name__, str(caught) or repr(caught), where))
     return Episode(
         item_id=item.id,
         present=present,
         run_seed=run.run_seed,
         replica=run.replica,
         final=final,
-        outcome=outcome,
-        verdict=verdict,
+        outcome=judged.outcome,
+        verdict=judged.verdict,
         calls=tuple(run.recorder.calls),
-        error=error,
+        error=judged.error,
         seconds=perf_counter() - started,
+        scores=judged.scores,
     )
 
 

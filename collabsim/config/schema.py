@@ -77,7 +77,7 @@ class TaskConfig(Section):
     """The items that a system is run on."""
 
     source: str
-    """`jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`."""
+    """A known data set (`gsm8k`), `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`."""
     options: dict[str, Any] = {}
     split: str = "test"
     limit: int | None = None
@@ -91,6 +91,10 @@ class TaskConfig(Section):
     fields: dict[str, str] | None = None
     """Which columns of a hub data set hold question, answer, choices."""
     kind: str | None = None
+    shuffle_options: bool | None = None
+    """Whether each item's options come in an order of its own; by default where a set always has the same one right."""
+    self_test: Literal["sample", "all", "none"] = "sample"
+    """How many reference solutions are run at load, where answers are programs."""
 
 
 class SweepConfig(Section):
