@@ -38,7 +38,7 @@ from collabsim.tasks.scorers.numbers import Range
 from collabsim.tasks.scorers.quantities import Quantity, unit_of, with_unit
 from collabsim.tasks.scorers.text import without_markup
 
-_LABEL = re.compile(r"(yes|no|true|false)\b(?=\s*(?:[,.;:!—-]|\Z))", re.IGNORECASE)
+_LABEL = re.compile(r"(yes|no|true|false)\b(?P<stop>\s*(?:[,.;:!—-]|\Z))?", re.IGNORECASE)
 _SAME_LABEL = {"true": "yes", "false": "no"}
 _JOIN = re.compile(r"\s*∪\s*|\s+or\s+|\s+and\s+")
 _BAR = re.compile(r"\s*[|:]\s*")
@@ -110,8 +110,8 @@ def _value(text: str, depth: int = 0) -> Value | None:
         if value is not None:
             return value
     label = _LABEL.match(text)
-    if label:
-        return _labelled(text, label[1].casefold())
+    if label and (label["stop"] is not None or _says_both(label[1], text)):
+        return None if _says_both(label[1], text) else Words(_SAME_LABEL.get(label[1].casefold(), label[1].casefold()))
 
     def inner(part: str) -> Value | None:
         return _value(part, depth + 1)
@@ -135,11 +135,10 @@ def _words(text: str) -> Value | None:
     return Words(text.casefold().strip("\"'.,;:!() ")) if re.search(r"\w", text) else Words(text)
 
 
-def _labelled(text: str, label: str) -> Words | None:
-    """Yes or no, unless the other one is said too."""
-    label = _SAME_LABEL.get(label, label)
-    other = r"\b(?:no|false)\b" if label == "yes" else r"\b(?:yes|true)\b"
-    return None if re.search(other, text, re.IGNORECASE) else Words(label)
+def _says_both(label: str, text: str) -> bool:
+    """Whether a text that begins with yes or no (true or false) says the other one too."""
+    other = r"\b(?:no|false)\b" if label.casefold() in ("yes", "true") else r"\b(?:yes|true)\b"
+    return re.search(other, text, re.IGNORECASE) is not None
 
 
 _Inner = Callable[[str], Value | None]
