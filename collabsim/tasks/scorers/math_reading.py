@@ -55,32 +55,18 @@ _TAIL = re.compile(
 _SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|°[CF])")
 _UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
 _PROSE = re.compile(r"[A-Za-z]{3,}")
+_IN_BRACKETS = re.compile(r"\s\(\s?([A-Za-z]{2}[A-Za-z° /]*)\)\Z")
+_POINT = re.compile(r"[A-Z]'? ?(?=\([^()]+,[^()]+\)\Z)")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
 _NO_UNIT = frozenset(
-    [
-        "squared",
-        "cubed",
-        "factorial",
-        "times",
-        "plus",
-        "minus",
-        "over",
-        "choose",
-        "halves",
-        "thirds",
-        "quarters",
-        "more",
-        "less",
-        "divided",
-        "or",
-        "and",
-    ]
+    (
+        *("squared", "cubed", "factorial", "times", "plus", "minus", "over", "choose", "halves", "thirds", "quarters"),
+        *("more", "less", "divided", "or", "and", "is", "are", "was", "not"),
+    )
 )
 _FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc)")
 _LATEX = re.compile(r"\\[A-Za-z]|[=<>≤≥≠∈^∪∩∖]|[0-9] ?[-+*/] ?[0-9]")
 _NOT_A_NUMBER = frozenset({"nan", "null", "n/a"})
-
-
 _OUTWARD = re.compile(r"([\[\]])([^\[\]]+,[^\[\]]+)([\[\]])")
 
 
@@ -186,6 +172,7 @@ def _relation(text: str, inner: _Inner) -> Value | None:
 
 
 def _enclosed(text: str, inner: _Inner) -> Value | None:
+    text = _POINT.sub("", text, count=1)
     content = inside_brackets(text)
     if content is None:
         return None
@@ -224,6 +211,7 @@ def _bare_list(text: str, inner: _Inner) -> Value | None:
 
 def _with_tail(text: str, inner: _Inner) -> Value | None:
     """A scalar with known units; with other words, once it is clear that they are no variables."""
+    text = _IN_BRACKETS.sub(r" \1", text)
     match = _SHORT_TAIL.fullmatch(text) or _TAIL.fullmatch(text)
     if match is None:
         return None

@@ -38,6 +38,7 @@ LEAD = re.compile(
 )
 NOT = re.compile(r"(?:\bnot|\bcannot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
 BUT = re.compile(r"\b(?:but|it is|it's|rather|instead)\s+", re.IGNORECASE)
+_REJECTED = re.compile(r"\s+(?:is|was)(?:n't|\s+not)\b")
 _BULLET = re.compile(r"^(?:[-*+•]|[0-9]{1,2}[.)])\s+(?=\S)")
 _OPERATOR = frozenset("+-*/×÷^<>·")
 _START = re.compile(r"(?<![\w.])(?=[-+±$€£¥₹.]?\s?-?[$€£¥₹.]?[0-9])")
@@ -166,6 +167,8 @@ def declared_number(sentence: str) -> _Read | Unclear | None:
 def _in_words(sentence: str) -> _Read | None:
     """A small number in words, with no more than a noun after it."""
     words = sentence.casefold().split()
+    if (whole := " ".join(words)) in NUMBER_WORDS:
+        return sentence, NUMBER_WORDS[whole]
     if not 1 <= len(words) <= 2 or words[0] not in NUMBER_WORDS or words[-1] in ("of", "hundred", "thousand"):
         return None
     return sentence.split()[0], NUMBER_WORDS[words[0]]
@@ -195,6 +198,8 @@ def _last_number(text: str) -> _Read | Unclear | None:
     found = _numbers(text)
     for number in reversed(found):
         before = text[max(0, number.start - 80) : number.start].rstrip()
+        if _REJECTED.match(text, number.end):
+            continue
         if before[-1:] in _OPERATOR or NOT.search(text[max(0, number.start - 80) : number.start]):
             continue
         if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, found, number):
