@@ -155,6 +155,8 @@ def declared_number(sentence: str) -> _Read | Unclear | None:
     """The number of a declaring sentence: what it begins with, its last side, or the last one that it mentions."""
     starts_with_number = _START.match(sentence) is not None
     if starts_with_number and (direct := _direct(sentence)):
+        if _REJECTED.match(sentence, sentence.index(direct[0]) + len(direct[0])):
+            return None
         beyond = sentence[len(direct[0]) :].lstrip()
         return (_last_side(sentence) or direct) if beyond.startswith(("=", "≈")) else direct
     if "=" in sentence or "≈" in sentence:
