@@ -35,17 +35,17 @@ def usage(folder: Path, most_entries: int) -> tuple[int, int]:
 def remove(folder: Path) -> None:
     """Remove `folder` and all that is in it, links themselves and not what they lead to. Never raises `OSError`."""
     with suppress(OSError, RecursionError):
-        shutil.rmtree(folder, onerror=_open_up_within(str(folder)))
+        shutil.rmtree(folder, onerror=_open_up_within(folder))
     if folder.exists():  # nested too deeply for names or recursion
         subprocess.run(["rm", "-rf", "--", str(folder)], check=False, capture_output=True)
 
 
-def _open_up_within(top: str) -> Callable[[Callable[..., Any], str, Any], None]:
+def _open_up_within(top: Path) -> Callable[[Callable[..., Any], str, Any], None]:
     """What `rmtree` does with an entry that resists: open its folder and try again. Nothing above `top` is changed."""
 
     def open_up(remove_entry: Callable[..., Any], path: str, _: Any) -> None:
         with suppress(OSError):
-            if path != top:
+            if top in Path(path).parents:  # `path` is a str or a Path: never compare it as it comes
                 os.chmod(os.path.dirname(path), 0o700)
             if os.path.isdir(path) and not os.path.islink(path):
                 os.chmod(path, 0o700)

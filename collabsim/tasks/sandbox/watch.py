@@ -21,6 +21,9 @@ from .limits import MEBIBYTE, Limits
 TICK = 0.1
 """Seconds between looks at the folder."""
 
+PARTING = 0.2
+"""Seconds that a program may take to end by itself after its tests have."""
+
 LONGEST_WAIT = 5
 """Multiple of the limit by the clock after which a program ends even if it only waited for a processor."""
 
@@ -56,6 +59,7 @@ class Watch:
         handles = {os.pidfd_open(pid): part for part, pid in self.processes.items()}
         try:
             self._wait(handles, last)
+            self._let_end(handles)
         finally:
             for handle in handles:
                 os.close(handle)
@@ -95,6 +99,19 @@ class Watch:
         most = self.limits.wall_seconds
         if seen > most + self.waited or passed > LONGEST_WAIT * most:
             self.ended_by = self.ended_by or "wall"
+
+    def _let_end(self, handles: dict[int, str]) -> None:
+        """Give what hangs on a closed line a moment to end by itself, so that how it ended is its own and not ours."""
+        end = time.monotonic() + PARTING
+        while not self.ended_by and (left := [handle for handle, part in handles.items() if part not in self.ends]):
+            poll = select.poll()
+            for handle in left:
+                poll.register(handle, select.POLLIN)
+            ended = poll.poll(max(0.0, end - time.monotonic()) * 1000)
+            for handle, _ in ended:
+                self._reap(handles[handle])
+            if not ended:
+                return
 
     def _look_at_folder(self) -> None:
         size, entries = usage(self.folder, self.limits.folder_entries)
