@@ -16,6 +16,7 @@ from collabsim.context import CURRENT_RUN, Recorder, RunContext, item_order
 from collabsim.episode import Episode, Final, Output, Reply, RunError, Verdict
 from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, StoreError
 from collabsim.outcome import as_final, judge
+from collabsim.request import Messages
 from collabsim.roles import by_rank, hold_roles
 from collabsim.state import slot
 from collabsim.tasks.item import Item
@@ -112,8 +113,21 @@ async def own_answer(run: RunContext, seat: str) -> Final:
     return (Output(reply.text, 1.0, reply.finish),) if isinstance(reply, Reply) else ()
 
 
+async def reply_of_seat(
+    system: System, item: Item, seat: str, messages: Messages, *, draw: int = 0, run_seed: int = 0
+) -> Reply:
+    """What a seat says to `messages` about an item outside any run: for what a protocol fits on dev items.
+
+    Goes through the store like any call. Raises `CallError` when the call fails.
+    """
+    run = context(system, item, frozenset((seat,)), run_seed, 0, Recorder())
+    reply = await ask(_Bare(run), seat, messages, draw=draw)
+    assert isinstance(reply, Reply)  # the seat is present
+    return reply
+
+
 @dataclass(frozen=True, slots=True)
 class _Bare:
-    """What `ask` needs of a LangGraph runtime, for the one call that is made outside a graph."""
+    """What `ask` needs of a LangGraph runtime, for calls that are made outside a graph."""
 
     context: RunContext
