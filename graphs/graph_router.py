@@ -30,6 +30,8 @@ from .routing import routed_graph
 
 QUESTION = -1
 """The node of the new question; dev items are 0, 1, 2 and so on."""
+MOST_STEPS = 10_000
+"""Of the power iteration; a slow restart needs many."""
 MOST_REMEMBERED = 1 << 12
 _REMEMBERED: dict[tuple[int, str, int, float], tuple[Mapping[str, Any], dict[str, float]]] = {}
 # Coalitions of one item ask the same thing. By object, since what is fitted cannot be hashed; an entry holds the object
@@ -52,8 +54,7 @@ class PredictByNeighbours:
         if key not in _REMEMBERED:
             if len(_REMEMBERED) >= MOST_REMEMBERED:
                 _REMEMBERED.clear()
-            asked = question_vector(run, self.encoder)
-            weights = nearness(asked, run.fitted["vectors"], self.neighbours, self.restart)
+            weights = nearness(question_vector(run, self.encoder), run.fitted, self.neighbours, self.restart)
             _REMEMBERED[key] = run.fitted, weighted_scores(weights, run.fitted["outcomes"])
         return _REMEMBERED[key][1]
 
@@ -76,12 +77,14 @@ def tie(graph: nx.Graph, node: int, one: Vector, others: Mapping[int, Vector], n
             graph.add_edge(node, other, weight=cosine)
 
 
-def nearness(asked: Vector, vectors: Sequence[Vector], neighbours: int, restart: float) -> list[float]:
+def nearness(asked: Vector, fitted: Mapping[str, Any], neighbours: int, restart: float) -> list[float]:
     """How much each item counts for a question: its personalised PageRank; all 0 when the question resembles none."""
-    graph = similarity_graph(vectors, neighbours)
-    graph.add_node(QUESTION)
+    vectors: Sequence[Vector] = fitted["vectors"]
+    graph = nx.Graph()
+    graph.add_nodes_from([QUESTION, *range(len(vectors))])
+    graph.add_weighted_edges_from(fitted["edges"])
     tie(graph, QUESTION, asked, dict(enumerate(vectors)), neighbours)
-    ranks = nx.pagerank(graph, alpha=1 - restart, personalization={QUESTION: 1.0}, weight="weight")
+    ranks = nx.pagerank(graph, alpha=1 - restart, personalization={QUESTION: 1.0}, max_iter=MOST_STEPS)
     return [ranks[place] for place in range(len(vectors))]
 
 
@@ -96,15 +99,18 @@ def weighted_scores(weights: Sequence[float], outcomes: Mapping[str, Sequence[fl
 
 
 async def fit_neighbours(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
-    """`fit`: the features of the dev items, and every seat's scores on them."""
+    """`fit`: the graph of the dev items, their features, and every seat's scores on them."""
     items = sorted(dev_items, key=lambda item: item.id)
     encoder = system.options["encoder"]
     texts = [question(item.view) for item in items]
     features = fit_features(texts, encoder)
+    vectors = [vector(text, features, encoder) for text in texts]
+    graph = similarity_graph(vectors, system.options["neighbours"])
     return {
         "features": features,
         "items": [item.id for item in items],
-        "vectors": [vector(text, features, encoder) for text in texts],
+        "vectors": vectors,
+        "edges": sorted([min(i, j), max(i, j), weight] for i, j, weight in graph.edges.data("weight")),
         "outcomes": await dev_outcomes(system, items, seed),
     }
 

@@ -26,9 +26,7 @@ from collabsim.voting import share
 
 from .rounds import add_round, join, new_graph
 
-CARD = (
-    "Do not answer the question yet. Write a short note with the facts and methods that help to answer it."
-)
+CARD = "Do not answer the question yet. Write a short note with the facts and methods that help to answer it."
 ANSWER = "These notes may help; some may be wrong:\n\n{cards}\n\nNow answer the question."
 CARD_DRAW = 1  # draw 0 is a seat's own answer
 ANSWER_DRAW = 2

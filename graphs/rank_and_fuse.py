@@ -26,6 +26,7 @@ from collabsim.protocols import protocol
 from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Messages, with_text
 from collabsim.state import State, last_replies, slot
+from collabsim.tasks.scorers.text import final_part
 from collabsim.voting import share
 
 from .prompt_router import chosen_number
@@ -98,7 +99,7 @@ class Rank:
         shown = quote_all(replies, limit=self.quote_limit)
         messages = with_text(run.item.messages, fill(self.text, answers=shown))
         reply = await ask(runtime, holder, messages, draw=RANK_DRAW, node=self.node)
-        return reply.text if isinstance(reply, Reply) else ""
+        return (final_part(reply.text) or "") if isinstance(reply, Reply) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,8 +64,9 @@ def _edges(shape: Shape, size: int) -> list[tuple[int, int]]:
         return [(i, j) for i in range(size) for j in range(size) if i != j]
     if shape == "ring":
         return [(i, (i - 1) % size) for i in range(size)] if size > 1 else []
-    towards = {"chain": lambda i: i - 1, "tree": lambda i: (i - 1) // 2, "star": lambda i: 0}[shape]
-    return [(i, towards(i)) for i in range(1, size)]
+    if shape == "chain":
+        return [(i, i - 1) for i in range(1, size)]
+    return [(i, (i - 1) // 2 if shape == "tree" else 0) for i in range(1, size)]
 
 
 def contracted(graph: nx.DiGraph, kept: frozenset[Place]) -> nx.DiGraph:
@@ -141,7 +142,9 @@ class Listen:
         graph, seats = self.topology.over(state, run)
         if self.place not in seats:
             return None
-        heard = {seats[place]: self.draw - (place in self.circle) for place in seats if graph.has_edge(place, self.place)}
+        heard = {
+            seats[place]: self.draw - (place in self.circle) for place in seats if graph.has_edge(place, self.place)
+        }
         replies = state.get("replies", {})
         news = self.draw == 1 or any(slot(seat, draw) in replies for seat, draw in heard.items())
         answers = with_answers({seat: last_by(state, seat, draw) for seat, draw in heard.items()}, run)
