@@ -63,5 +63,5 @@ async def test_only_the_latest_posts_are_shown_when_there_are_too_many():
 
 
 def test_a_users_prompt_without_a_place_for_the_board_is_refused():
-    with pytest.raises(ConfigError, match="must contain {board}"):
+    with pytest.raises(ConfigError, match=r"must contain {board}"):
         _ = board({"a": "Answer: 5"}, post="Think again.").graph

@@ -1,14 +1,13 @@
 """Who comments on whom, and what an author reads."""
 
 import pytest
-from hypothesis import given
+from collabsim.graphs.feedback import critics_of
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Scripted, last_words
 
 from collabsim import Pool, System, make_item
 from collabsim.episode import Reply
-
-from collabsim.graphs.feedback import critics_of
 
 ITEM = make_item("What is 2 + 3?", "5")
 NUMBERS = {"a": 4, "b": 6, "c": 5, "d": 7}
@@ -55,6 +54,7 @@ async def test_a_critic_sees_the_question_and_one_answer():
 
 
 @given(able=st.lists(st.sampled_from("abcdefg"), min_size=2, unique=True), count=st.integers(1, 9))
+@settings(deadline=None)
 def test_everyone_criticises_and_is_criticised_as_often_and_by_all_when_they_are_few(able, count):
     pairs = [(critic, author) for author in able for critic in critics_of(author, able, count)]
     each = min(count, len(able) - 1)

@@ -8,9 +8,7 @@ ITEM = make_item("What is 2 + 3?", "5")
 
 
 def writer(name, card="{name} knows sums", answer="Answer: 4"):
-    return Scripted(
-        name, lambda request: card.format(name=name) if "Do not answer" in last_words(request) else answer
-    )
+    return Scripted(name, lambda request: card.format(name=name) if "Do not answer" in last_words(request) else answer)
 
 
 def cards(members, *, answerer="Answer: 5", roles=None, **options):

@@ -3,12 +3,12 @@
 import re
 
 import pytest
-from hypothesis import given
+from collabsim.graphs.rank_and_fuse import named_order
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Scripted, last_words
 
 from collabsim import Pool, System, make_item
-from collabsim.graphs.rank_and_fuse import named_order
 
 ITEM = make_item("What is 2 + 3?", "5")
 
@@ -96,5 +96,6 @@ def test_an_order_is_read_where_numbers_are_named(reply, order):
 
 
 @given(text=st.text(), count=st.integers(1, 6))
+@settings(deadline=None)
 def test_an_order_has_every_number_once_whatever_was_replied(text, count):
     assert sorted(named_order(text, count)) == list(range(1, count + 1))
