@@ -200,6 +200,9 @@ def best_threshold(confidences: Sequence[float], scores: Sequence[float], deferr
     absent="an absent seat is skipped; the last present one answers unconditionally",
     calls=lambda present, *, confidence, **_: max(2 * present - 1, 0) if confidence == "report" else present,
     fit=fit_thresholds,
+    fit_calls=lambda seats, *, confidence, threshold, **_: (
+        seats - 1 if confidence == "report" and threshold is None else 0
+    ),
 )
 def cascade(
     seats: Sequence[str],

@@ -81,7 +81,7 @@ def own_answer(match: Match, messages: Messages) -> str | None:
 
 def numbered_options(text: str) -> list[tuple[int, str]]:
     """(number, text) of each option when a text lists options 1..k (or 0..k-1) and asks for a number, else nothing."""
-    plain = "\n".join(block for quoted, block in _blocks(text) if not quoted)
+    plain = _unquoted(text)
     options = [(int(number), option.strip()) for number, option in _OPTION.findall(plain)]
     numbers = [number for number, _ in options]
     in_order = numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
@@ -95,21 +95,18 @@ def numbered_answers(text: str, item: Item) -> list[tuple[int, str | None]]:
     Nothing when it asks for none, or when fewer than two such blocks stand in it.
     """
     found: list[tuple[int, str | None]] = []
-    said = ""
-    plain = []
+    before = ""
     for quoted, block in _blocks(text):
-        label = _LABEL.search(said.rstrip()) if quoted else None
+        label = _LABEL.search(before.rstrip()) if quoted else None
         if label:
             found.append((int(label[1]), next(reversed(declared(block, item)), None)))
-        elif not quoted:
-            plain.append(block)
-        said = "" if quoted else block
-    return found if len(found) > 1 and _ASKS_FOR_NUMBER.search("\n".join(plain)) else []
+        before = block
+    return found if len(found) > 1 and _ASKS_FOR_NUMBER.search(_unquoted(text)) else []
 
 
 def asks_for_several(text: str) -> bool:
     """Whether a text that lists numbered answers wants all their numbers, rather than one."""
-    return bool(_ASKS_FOR_SEVERAL.search("\n".join(block for quoted, block in _blocks(text) if not quoted)))
+    return bool(_ASKS_FOR_SEVERAL.search(_unquoted(text)))
 
 
 def asks_for_confidence(messages: Messages) -> bool:
@@ -155,6 +152,10 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
         lines.append(line.lstrip().removeprefix(">").removeprefix(" ") if marked else line)
     if lines:
         yield quoted, "\n".join(lines)
+
+
+def _unquoted(text: str) -> str:
+    return "\n".join(block for quoted, block in _blocks(text) if not quoted)
 
 
 def _option_letter(text: str, choices: Mapping[str, str]) -> str | None:

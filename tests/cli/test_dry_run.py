@@ -34,9 +34,22 @@ def test_a_dry_run_counts_what_the_sweep_then_takes(collabsim, protocol, method)
         ("protocol={name: mixture_of_agents, layers: 2}",),
         ("protocol={name: debate, rounds: 3, self_refine: true}",),
         ("protocol.name=prompt_router", "task.dev={limit: 2}", "task.limit=4"),
+        ("protocol.name=cascade", "task.dev={limit: 2}", "task.limit=4"),
+        ("protocol.name=trained_router", "task.dev={limit: 2}", "task.limit=4"),
+        ("protocol.name=rank_and_fuse",),
         ("sweep.alone=floor",),
     ],
-    ids=["replaced", "judged by a helper", "two layers", "self-refining", "fitted", "floor"],
+    ids=[
+        "replaced",
+        "judged by a helper",
+        "two layers",
+        "self-refining",
+        "fitted",
+        "thresholds",
+        "classifiers",
+        "ranked",
+        "floor",
+    ],
 )
 def test_a_dry_run_is_a_bound_whatever_the_settings(collabsim, changes):
     arguments = ("sweep", "config.yaml", "--json", *(arg for change in changes for arg in ("--set", change)))
