@@ -86,3 +86,11 @@ def test_show_prompts_prints_what_every_node_of_one_run_sends(collabsim, work):
     assert "Others answered:" in out
     assert len(set(re.findall(r"What is \d+ plus \d+\?", out))) == 1
     assert "no model of the pool was called" in out
+
+
+def test_show_prompts_fits_a_protocol_on_simulated_members_first(collabsim):
+    settings = ("protocol.name=trained_router", "task.dev={limit: 2}", "task.limit=4")
+    out = collabsim(
+        "sweep", "config.yaml", "--show-prompts", *(arg for line in settings for arg in ("--set", line))
+    ).out
+    assert len(re.findall(r"^node ", out, re.MULTILINE)) == 1
