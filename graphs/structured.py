@@ -215,7 +215,10 @@ def structured(
     quote_limit: Annotated[int, Field(ge=20)] = 2000,
     revise: str = REVISE,
 ) -> StateGraph[Any, Any, Any, Any]:
-    """Seats answer, then revise what they hear along a graph; `rounds` counts the opening answers."""
+    """Seats answer, then revise by what they hear along a chain, tree, star, ring, complete graph, matrix or names.
+
+    `rounds` counts the opening answers. Raises `ConfigError` for a structure that does not fit the seats.
+    """
     check_structure(structure, seats)
     graph = new_graph()
     if isinstance(structure, Mapping):

@@ -9,6 +9,8 @@ from scripted import Scripted, last_words
 
 from collabsim import System, make_item
 from collabsim.errors import ConfigError
+from collabsim.models.simulated import SimulatedModel
+from collabsim.testing import sample_items
 
 ITEM = make_item("What is 2 + 3?", "5")
 SEATS = "abcd"
@@ -112,6 +114,20 @@ async def test_a_seat_sees_its_own_last_answer_as_its_own():
     await system.arun(ITEM)
     request = next(request for request in system.pool["a"].model.asked if request.draw == 1)
     assert request.messages[:2] == (*ITEM.view.messages, ("assistant", "Answer: 10"))
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+async def test_a_complete_graph_is_a_debate(rounds):
+    items = sample_items(4)
+    pool = {name: SimulatedModel(name=name, skill=k - 0.5, conformity=0.5) for k, name in enumerate("abc")}
+    by_graph = System("structured", pool, options={"structure": "complete", "rounds": rounds})
+    by_debate = System("debate", pool, options={"rounds": rounds})
+    by_graph.study(items)
+    for item in items:
+        for present in ("ab", "bc", "abc"):
+            one, other = await by_graph.arun(item, present), await by_debate.arun(item, present)
+            assert sorted(one.final) == sorted(other.final)
+            assert sorted(call.key for call in one.calls) == sorted(call.key for call in other.calls)
 
 
 @pytest.mark.parametrize(
