@@ -19,7 +19,7 @@ from collabsim.context import RunContext
 from collabsim.errors import ConfigError
 from collabsim.models.weights import find_weights
 from collabsim.models.weights.packages import require
-from collabsim.tasks.item import ItemView
+from collabsim.tasks.item import Item, ItemView
 
 Vector: TypeAlias = dict[str, float]
 MOST_WORDS = 2000
@@ -35,6 +35,13 @@ def question(view: ItemView) -> str:
 def words(text: str) -> list[str]:
     """Words, digits and signs, in lower case."""
     return _WORD.findall(text.lower())
+
+
+def fit_vectors(items: Sequence[Item], encoder: str | None) -> tuple[dict[str, Any], list[Vector]]:
+    """What `vector` needs to know, fitted on the questions of these items, and their vectors in the same order."""
+    texts = [question(item.view) for item in items]
+    fitted = fit_features(texts, encoder)
+    return fitted, [vector(text, fitted, encoder) for text in texts]
 
 
 def fit_features(texts: Sequence[str], encoder: str | None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from collabsim.protocols import protocol
 from collabsim.system import System
 from collabsim.tasks.item import Item
 
-from .features import Vector, dot, fit_features, question, question_vector, vector
+from .features import Vector, dot, fit_vectors, question_vector
 from .routing import routed_graph
 
 QUESTION = -1
@@ -101,10 +101,7 @@ def weighted_scores(weights: Sequence[float], outcomes: Mapping[str, Sequence[fl
 async def fit_neighbours(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
     """`fit`: the graph of the dev items, their features, and every seat's scores on them."""
     items = sorted(dev_items, key=lambda item: item.id)
-    encoder = system.options["encoder"]
-    texts = [question(item.view) for item in items]
-    features = fit_features(texts, encoder)
-    vectors = [vector(text, features, encoder) for text in texts]
+    features, vectors = fit_vectors(items, system.options["encoder"])
     graph = similarity_graph(vectors, system.options["neighbours"])
     return {
         "features": features,

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 
 from collabsim.context import RunContext, context_of
 from collabsim.request import Messages
-from collabsim.state import State, last_replies
-from collabsim.voting import share
+from collabsim.state import State
 
-from .rounds import add_round, join, new_graph
+from .endings import end_by_reply
+from .rounds import add_round, new_graph
 
 Predict = Callable[[RunContext], Mapping[str, float]]
 """Predicted score of each seat on the run's item; empty where nothing was fitted (in the playground)."""
@@ -55,18 +55,11 @@ class IfChosen:
         return run.item.messages if state.get("chosen") == self.seat else None
 
 
-async def finish(state: State, runtime: Any) -> dict[str, Any]:
-    """The chosen seat's reply is the final output."""
-    return {"final": share(list(last_replies(state, context_of(runtime)).values()))}
-
-
 def routed_graph(seats: Sequence[str], predict: Predict) -> StateGraph[Any, Any, Any, Any]:
     """Choose a seat, ask it, hand on its reply."""
     graph = new_graph(RoutedState)
     graph.add_node("route", Choose(predict))
     graph.add_edge(START, "route")
     nodes = [node for seat in seats for node in add_round(graph, [seat], prompt=IfChosen(seat), after=["route"])]
-    graph.add_node("finish", finish)
-    join(graph, nodes, "finish")
-    graph.add_edge("finish", END)
+    end_by_reply(graph, nodes)
     return graph

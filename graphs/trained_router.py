@@ -22,7 +22,7 @@ from collabsim.protocols import protocol
 from collabsim.system import System
 from collabsim.tasks.item import Item
 
-from .features import Vector, dot, fit_features, question, question_vector, vector
+from .features import Vector, dot, fit_vectors, question_vector
 from .routing import routed_graph
 
 
@@ -43,10 +43,7 @@ class PredictByClassifier:
 async def fit_classifiers(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
     """`fit`: one classifier for each seat."""
     items = sorted(dev_items, key=lambda item: item.id)
-    encoder = system.options["encoder"]
-    texts = [question(item.view) for item in items]
-    features = fit_features(texts, encoder)
-    vectors = [vector(text, features, encoder) for text in texts]
+    features, vectors = fit_vectors(items, system.options["encoder"])
     outcomes = await dev_outcomes(system, items, seed)
     return {"features": features, "seats": {seat: classifier(vectors, scored) for seat, scored in outcomes.items()}}
 

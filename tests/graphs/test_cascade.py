@@ -13,6 +13,7 @@ from collabsim import System, make_item
 from collabsim.episode import Reply, Tokens
 from collabsim.errors import CallError, ConfigError
 from collabsim.fitting import Fitted, afit
+from collabsim.testing import check_isolation, check_masks, check_seat_order, sample_items
 
 ITEM = make_item("What is 2 + 3?", "5")
 BY_NAME = {"a": 1.0, "b": 2.0, "c": 3.0}
@@ -199,3 +200,19 @@ async def test_a_given_threshold_is_not_fitted():
     )
     assert (await afit(system, dev)).data == {}
     assert [request.draw for request in system.pool["a"].model.asked] == [0] * 3
+
+
+async def test_a_cascade_by_token_probability_has_a_value_for_every_coalition_in_any_order_of_seats():
+    def say(name, right_on):
+        def reply(request):
+            sure = 0.9 if right_on in request.messages[0].content else 0.4
+            logprobs = (math.log(sure), math.log(sure))
+            return Reply(f"Answer: {len(name) + 4}", tokens=Tokens((1,), (2, 3), logprobs))
+
+        return Scripted(name, reply)
+
+    members = {"a": say("a", "+"), "bb": say("bb", "times"), "ccc": say("ccc", "+")}
+    system = System("cascade", members, options={"confidence": "probability", "threshold": 0.5})
+    await check_masks(system, sample_items(4))
+    await check_seat_order(system, sample_items(4))
+    await check_isolation(system, sample_items(4))
