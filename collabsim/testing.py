@@ -97,7 +97,8 @@ async def acheck_protocol(
         store=GenerationStore(None),
     )
     system.study([*items, *sample_dev_items()])
-    system = await _fitted(system)
+    if system.protocol.fit is not None or "dev" in system.protocol.needs:
+        system = await _fitted(system)
     check_graph(system)
     await check_masks(system, items)
     await check_seat_order(system, items)
@@ -144,7 +145,7 @@ async def check_seat_order(system: System, items: Sequence[Item]) -> None:
     """A pool with its seats in another order gives the same outcomes."""
     seats = system.pool.seats
     for order in list(permutations(seats))[1:4]:
-        other = await _fitted(replace(system, pool=Pool({name: system.pool[name] for name in order})))
+        other = await _refitted(replace(system, pool=Pool({name: system.pool[name] for name in order})))
         for present in coalitions(seats):
             for item in items[:3]:
                 first, second = await system.arun(item, present), await other.arun(item, present)
@@ -160,7 +161,7 @@ async def check_duplicates(system: System, items: Sequence[Item]) -> None:
     if len(seats) < 2:
         return
     pool = sample_pool(seats, items, greedy=True)
-    twins = await _fitted(replace(system, pool=Pool({**pool, seats[1]: replace(pool[seats[0]], name=seats[1])})))
+    twins = await _refitted(replace(system, pool=Pool({**pool, seats[1]: replace(pool[seats[0]], name=seats[1])})))
     for present in coalitions(seats[2:]):
         for item in items:
             with_first = await twins.arun(item, present | {seats[0]})
@@ -180,10 +181,12 @@ async def check_isolation(system: System, items: Sequence[Item]) -> None:
         _hold(one == many.outcome, f"{where}: {one} by itself, {many.outcome} among other runs")
 
 
+async def _refitted(system: System) -> System:
+    """A system with another pool, fitted anew if it was fitted before."""
+    return await _fitted(system) if system.fitted.inputs else system
+
+
 async def _fitted(system: System) -> System:
-    """The system, fitted anew on dev items where its protocol fits anything."""
-    if system.protocol.fit is None and "dev" not in system.protocol.needs:
-        return system
     unfitted = replace(system, fitted=Fitted())
     return replace(unfitted, fitted=await afit(unfitted, sample_dev_items()))
 
