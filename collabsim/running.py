@@ -16,12 +16,12 @@ from collabsim.context import CURRENT_RUN, Recorder, RunContext, item_order
 from collabsim.episode import Episode, Final, Output, Reply, RunError, Verdict
 from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, StoreError
 from collabsim.outcome import as_final, judge
-from collabsim.request import Messages
 from collabsim.roles import by_rank, hold_roles
 from collabsim.state import slot
 from collabsim.tasks.item import Item
 
 if TYPE_CHECKING:
+    from collabsim.request import Messages
     from collabsim.system import System
 
 ABORTS = (ConfigError, PrerequisiteError, ProtocolError, StoreError)
