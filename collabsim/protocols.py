@@ -45,6 +45,8 @@ class Protocol:
     """(number of present seats, **options) -> upper bound of the calls of one run; None: counted from the graph."""
     fit: Callable[..., Any] | None = field(default=None, compare=False)
     """`fit(system, dev_items, seed) -> JSON`, run once on the full pool before a sweep; may be async."""
+    fit_calls: Callable[..., int] | None = field(default=None, compare=False)
+    """(number of seats, **options) -> upper bound of the calls of `fit` for one dev item, own answers not counted."""
 
     def __call__(self, seats: Sequence[str], **options: Any) -> StateGraph[Any, Any, Any, Any]:
         """The protocol's graph over these seats, like calling the function that was decorated."""
@@ -110,6 +112,7 @@ def protocol(
     absent: str = "an absent seat says nothing",
     calls: Callable[..., int] | None = None,
     fit: Callable[..., Any] | None = None,
+    fit_calls: Callable[..., int] | None = None,
 ) -> Callable[[Build], Protocol]: ...
 
 
@@ -125,6 +128,7 @@ def protocol(
     absent: str = "an absent seat says nothing",
     calls: Callable[..., int] | None = None,
     fit: Callable[..., Any] | None = None,
+    fit_calls: Callable[..., int] | None = None,
 ) -> Protocol | Callable[[Build], Protocol]:
     """Decorator that makes a `Protocol` of a build function; all arguments have sensible defaults.
 
@@ -145,6 +149,7 @@ def protocol(
             absent=absent,
             calls=calls,
             fit=fit,
+            fit_calls=fit_calls,
         )
 
     return register if build is None else register(build)

@@ -22,6 +22,7 @@ from collabsim.state import slot
 from collabsim.tasks.item import Item
 
 if TYPE_CHECKING:
+    from collabsim.request import Messages
     from collabsim.system import System
 
 ABORTS = (ConfigError, PrerequisiteError, ProtocolError, StoreError)
@@ -115,8 +116,21 @@ async def own_answer(run: RunContext, seat: str) -> Final:
     return (Output(reply.text, 1.0, reply.finish),) if isinstance(reply, Reply) else ()
 
 
+async def reply_of_seat(
+    system: System, item: Item, seat: str, messages: Messages, *, draw: int = 0, run_seed: int = 0
+) -> Reply:
+    """What a seat says to `messages` about an item outside any run: for what a protocol fits on dev items.
+
+    Goes through the store like any call. Raises `CallError` when the call fails.
+    """
+    run = context(system, item, frozenset((seat,)), run_seed, 0, Recorder())
+    reply = await ask(_Bare(run), seat, messages, draw=draw)
+    assert isinstance(reply, Reply)  # the seat is present
+    return reply
+
+
 @dataclass(frozen=True, slots=True)
 class _Bare:
-    """What `ask` needs of a LangGraph runtime, for the one call that is made outside a graph."""
+    """What `ask` needs of a LangGraph runtime, for calls that are made outside a graph."""
 
     context: RunContext

@@ -16,7 +16,7 @@ from collabsim import running
 from collabsim.context import Limits, Recorder
 from collabsim.episode import Episode
 from collabsim.errors import ConfigError, ProtocolError
-from collabsim.fitting import Fitted
+from collabsim.fitting import Fitted, check_fitted
 from collabsim.loop import run_sync
 from collabsim.pool import Pool, nearest
 from collabsim.protocols import Protocol, as_protocol
@@ -170,9 +170,10 @@ class System:
     ) -> Episode:
         """One run on `item` with the seats of `coalition` present (None: all).
 
-        Model failures are returned as an episode without outcome. Raises `ConfigError` for an unknown seat, and the
-        errors that would meet every run alike (`running.ABORTS`).
+        Model failures are returned as an episode without outcome. Raises `ConfigError` for an unknown seat, for a system
+        that must be fitted on dev items first, and the errors that would meet every run alike (`running.ABORTS`).
         """
+        check_fitted(self)
         present = self._present(coalition)
         if len(present) == 1 and self.alone == "floor" and self.replacement is None:
             return running.at_floor(item, present, run_seed, replica)
