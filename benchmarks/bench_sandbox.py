@@ -12,7 +12,7 @@ from collabsim.tasks.sandbox.floor import sandbox_report
 from collabsim.tasks.sandbox.pool import Sandbox
 from collabsim.tasks.sandbox.report import Examination, Report, Script
 
-N = 200
+N = 60
 LEAST_A_SECOND = 8  # of trivial programs on two cores: issue 4
 
 TRIVIAL = Examination("def f(x):\n    return x + 1", "assert f(1) == 2\nassert f(5) == 6", "f")
@@ -25,7 +25,7 @@ def seconds_each(sandbox: Sandbox, work: Examination | Script, n: int) -> float:
     """Seconds of one program when all workers are kept busy."""
     started = time.perf_counter()
     reports: list[Report] = sandbox.run_all([work] * n)
-    assert {report.ending for report in reports} == {"passed"}
+    assert {(report.ending, report.reason) for report in reports} == {("passed", "")}
     return (time.perf_counter() - started) / n
 
 
@@ -47,8 +47,8 @@ def test_programs_a_second():
             for name, work, n in (
                 ("trivial tests", TRIVIAL, N),
                 ("trivial script", SCRIPT, N),
-                ("1000 calls", MANY_CALLS, N // 10),
-                ("import numpy", WITH_NUMPY, N // 10),
+                ("1000 calls", MANY_CALLS, N // 6),
+                ("import numpy", WITH_NUMPY, N // 6),
             ):
                 each = statistics.median(seconds_each(sandbox, work, n) for _ in range(3))
                 rows.append([name, where, f"{1 / each:.0f}", f"{1000 * each * sandbox.workers:.1f}"])

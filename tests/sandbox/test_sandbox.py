@@ -320,3 +320,12 @@ def test_more_threads_than_workers_wait_for_their_turn(sandbox):
         thread.join()
     assert [report.ending for report in reports] == ["passed"] * 8
     assert len(sandbox._free) <= sandbox.workers
+
+
+def test_a_private_folder_for_temporary_files_is_no_obstacle(tmp_path, monkeypatch):
+    tmp_path.chmod(0o700)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    program = "def f(x):\n    open('a', 'w').write('x')\n    return open('a').read()"
+    for namespaces in (True, False):
+        with Sandbox(workers=1, namespaces=namespaces) as private:
+            assert held(private, program, "assert f(0) == 'x'").reason == ""

@@ -42,6 +42,9 @@ class Confinement:
         """Confine the calling process; it may write in `folder`. Only descriptors 0-2, `keep` and the library's stay open."""
         os.setsid()
         close_all_but({0, 1, 2, self.rule_set, *self.library, *keep})
+        # Made now, since the later user may be unable to walk to its own folder by name.
+        changes = [("/dev/null", landlock.WRITE_DEVICE), *([(str(folder), landlock.WORK)] if folder else [])]
+        own_rules = landlock.rules(changes, landlock.CHANGES)
         with suppress(OSError):  # when memory runs out, this process goes first
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
         if self.drops_user:
@@ -55,8 +58,7 @@ class Confinement:
             os._exit(1)
         limits.apply(own, shares_user=self.shares_user)
         prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        changes = [("/dev/null", landlock.WRITE_DEVICE), *([(str(folder), landlock.WORK)] if folder else [])]
-        for rule_set in (landlock.rules(changes, landlock.CHANGES), self.rule_set):
+        for rule_set in (own_rules, self.rule_set):
             landlock.enter(rule_set)
             os.close(rule_set)
         seccomp.install(os.getpid())
