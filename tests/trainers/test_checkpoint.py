@@ -9,17 +9,18 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from collabsim.trainers.rows import TokenRow
 from engines import requires
 from limits import no_file_above
 from models.tiny_vllm import vllm_folder
 from tiny_policy import disturb
 
 from collabsim.errors import DataError
-from collabsim.trainers.rows import TokenRow
 
 pytestmark = requires("torch", "transformers")
 
@@ -35,7 +36,6 @@ def folder(tmp_path_factory):
 def training(folder, *, lora=False):
     """A learner, an optimiser with momentum and a scheduler that bends the rate at every step."""
     import torch
-
     from collabsim.trainers.learner import Learner
     from collabsim.trainers.lora import LoraSettings
 
@@ -49,7 +49,7 @@ def update(learner, optimizer, scheduler):
     """One step that uses every generator that a loop could use."""
     import torch
 
-    weights = torch.rand(5) * random.random() * np.random.rand()  # noqa: NPY002 (the global one is what is restored)
+    weights = torch.rand(5) * random.random() * np.random.rand()
     loss = (torch.cat(learner.token_logprobs(ROWS)) * weights).sum()
     optimizer.zero_grad()
     loss.backward()
@@ -226,10 +226,8 @@ def test_a_kill_at_every_stage_of_a_write_leaves_the_previous_or_the_new_one(fol
                 (saving.os, "fsync"),
             ]:
                 patched.setattr(owner, name, counted(getattr(owner, name)))
-            try:
+            with suppress(Killed):
                 checkpoints(out).save(learner, optimizer, scheduler, step=1 + stage % 2, revision="2", score=0.2)
-            except Killed:
-                pass
         found = checkpoints(out)
         assert found.last.step in (1, 2)
         for one in (found.last, found.best):

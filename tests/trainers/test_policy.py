@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from collabsim.trainers.policy import Policy
 from engines import requires
 from models.tiny_vllm import vllm_folder
 from tiny_folders import CHATML
@@ -20,7 +21,6 @@ from collabsim.models.base import identity_of
 from collabsim.models.engine import TokenRequest
 from collabsim.models.local import LocalModel
 from collabsim.request import Message, Request, Sampling
-from collabsim.trainers.policy import Policy
 
 pytestmark = requires("torch", "transformers")
 
@@ -62,11 +62,6 @@ def policies(folder, tied_folder):
 @pytest.fixture(params=ENGINES)
 def shared(request, policies):
     return policies(request.param, False)
-
-
-@pytest.fixture(params=ENGINES)
-def tied(request, policies):
-    return policies(request.param, True)
 
 
 @pytest.fixture(params=[False, True], ids=["untied", "tied"])
@@ -181,9 +176,9 @@ def test_a_call_whose_weights_are_replaced_under_it_fails(shared, monkeypatch):
     shared.engine._revision = revision
 
 
-def test_the_canary_finds_weights_that_did_not_arrive(shared, monkeypatch):
-    if shared.model.engine_kind == "transformers":
-        pytest.skip("the learner itself speaks: nothing has to arrive")
+@requires("vllm")
+def test_the_canary_finds_weights_that_did_not_arrive(policies, monkeypatch):
+    shared = policies("vllm", False)
     shared.push()
     disturb(shared.learner)
     with monkeypatch.context() as patched:
@@ -196,9 +191,9 @@ def test_the_canary_finds_weights_that_did_not_arrive(shared, monkeypatch):
     run_sync(shared.model.areply(QUESTION))
 
 
-def test_the_canary_finds_one_weight_that_was_left_out(tied, monkeypatch):
-    if tied.model.engine_kind == "transformers":
-        pytest.skip("the learner itself speaks: nothing can be left out")
+@requires("vllm")
+def test_the_canary_finds_one_weight_that_was_left_out(policies, monkeypatch):
+    tied = policies("vllm", True)
     tied.push()
     disturb(tied.learner)
     weights = dict(tied.learner.weights())
@@ -320,10 +315,10 @@ def test_an_engine_dtype_that_the_learner_does_not_have_is_refused(folder):
 
 
 @requires("vllm")
-def test_a_road_between_gpus_is_refused_without_any(folder):
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
+def test_a_road_between_gpus_is_refused_without_any(folder, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigError, match="between GPUs"):
         open_policy(folder, "vllm", transfer="nccl")
 
@@ -337,8 +332,8 @@ def test_a_reset_that_vllm_refuses_is_an_error(folder):
             policy.push()
         running.cancel()
         policy.push()
+        policy.engine.apply(lambda llm: setattr(llm, "reset_prefix_cache", lambda: False)).result()
         with pytest.raises(CallError, match="prefix cache"):
-            policy.engine.apply(lambda llm: setattr(llm, "reset_prefix_cache", lambda: False)).result()
             policy.push()
 
 
