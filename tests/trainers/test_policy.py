@@ -176,6 +176,39 @@ def test_a_call_whose_weights_are_replaced_under_it_fails(shared, monkeypatch):
     shared.engine._revision = revision
 
 
+def pulled(model):
+    """What vLLM keeps unpacked: embeddings and norms; runs inside it."""
+    return {name: weight.clone() for name, weight in model.named_parameters(remove_duplicate=False) if weight.numel()}
+
+
+@requires("vllm")
+def test_what_is_pulled_from_the_engine_is_what_was_pushed(policies, is_tied):
+    import torch
+
+    policy = policies("vllm", is_tied)
+    disturb(policy.learner)
+    policy.push()
+    (inside,) = policy.engine.apply(lambda llm: llm.apply_model(pulled)).result(SECONDS)
+    own = dict(policy.learner.weights())
+    own.setdefault("lm_head.weight", own["model.embed_tokens.weight"])
+    same = [name for name in inside.keys() & own.keys() if torch.equal(inside[name], own[name])]
+    assert sorted(same) == sorted(inside.keys() & own.keys())
+    assert {"lm_head.weight", "model.embed_tokens.weight", "model.norm.weight"} <= set(same)
+
+
+@requires("vllm")
+def test_what_was_pushed_is_a_copy(policies):
+    policy = policies("vllm", False)
+    policy.push()
+    before = answer(policy, prompt_of(9))
+    state = {name: tensor.clone() for name, tensor in policy.learner.state().items()}
+    disturb(policy.learner)
+    policy.engine.apply(lambda llm: llm.reset_prefix_cache()).result(SECONDS)
+    assert answer(policy, prompt_of(9)).logprobs == before.logprobs
+    policy.learner.load_state(state)
+    policy.push()
+
+
 @requires("vllm")
 def test_the_canary_finds_weights_that_did_not_arrive(policies, monkeypatch):
     shared = policies("vllm", False)
@@ -321,6 +354,15 @@ def test_a_road_between_gpus_is_refused_without_any(folder, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigError, match="between GPUs"):
         open_policy(folder, "vllm", transfer="nccl")
+
+
+def test_weights_are_not_renewed_under_a_request_that_went_round_the_gate(policies):
+    policy = policies("transformers", False)
+    running = policy.engine.submit(TokenRequest(prompt_of(9), Sampling(0.7, max_tokens=200), 1))
+    with pytest.raises(CallError, match="in flight"):
+        policy.push()
+    running.cancel()
+    policy.push()
 
 
 @requires("vllm")
