@@ -191,8 +191,10 @@ def test_what_is_pulled_from_the_engine_is_what_was_pushed(policies, is_tied):
     (inside,) = policy.engine.apply(lambda llm: llm.apply_model(pulled)).result(SECONDS)
     own = dict(policy.learner.weights())
     own.setdefault("lm_head.weight", own["model.embed_tokens.weight"])
-    same = [name for name in inside.keys() & own.keys() if torch.equal(inside[name], own[name])]
-    assert sorted(same) == sorted(inside.keys() & own.keys())
+    both = inside.keys() & own.keys()
+    # vLLM rounds the vocabulary up, with rows of its own at the end.
+    same = [name for name in both if torch.equal(inside[name][: len(own[name])], own[name])]
+    assert sorted(same) == sorted(both)
     assert {"lm_head.weight", "model.embed_tokens.weight", "model.norm.weight"} <= set(same)
 
 
