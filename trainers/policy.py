@@ -85,6 +85,10 @@ class Policy:
         the road to a GPU engine (`auto`: `nccl` when a GPU is left for the learner, else `ipc`). `settings` are further
         fields of `LocalModel`: `chat_format`, `max_model_len`, `kv_space_gib`, `tensor_parallel`, ... Raises `ConfigError`,
         `PrerequisiteError`, and `CallError` when engine and learner disagree from the start.
+
+        A bfloat16 engine rounds what it is sent: of a folder in bfloat16, updates smaller than half a rounding step (1e-4 for
+        a weight of 0.05) do not reach it until they have added up. A learner that computes in float32 sees them at once and
+        runs ahead. Where that matters, take `engine_dtype="float32"`, or `autocast`, which rounds for the learner too.
         """
         model = _policy_model(spec, engine, engine_dtype, settings)
         learner, running, road = open_engine(
