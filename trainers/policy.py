@@ -173,7 +173,7 @@ class Policy:
         learner, model = self.learner, self.model
         if self._pushed == self._started and not learner.autocast:
             return model.identity_of_files
-        spoken = [model.prompter.digest, model.engine_kind, model.dtype, learner.autocast]
+        spoken = [model.prompter.digest, model.engine_kind, model.number_format, learner.autocast]
         return digest(["policy", learner.content_hash(), *spoken])
 
     def save(self, folder: Path | str) -> None:

@@ -75,7 +75,7 @@ def _vllm(model: PolicyModel, road: Road | None) -> tuple[Engine, WeightTransfer
 
     engine = vllm_engine(
         Path(model.folder.path),
-        dtype=model.dtype,
+        dtype=model.number_format,
         max_model_len=model.max_model_len,
         kv_space_gib=model.kv_space_gib,
         tensor_parallel=model.tensor_parallel,
