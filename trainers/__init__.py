@@ -1,1 +1,4 @@
-"""Trainers of a node inside a live system. Left empty on purpose until C-RL lands; no command refers to it yet."""
+"""Training a node in place: C-RL, its baselines, and the comparison of both.
+
+Names are loaded on first use, so that importing this package costs nothing.
+"""
