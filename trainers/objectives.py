@@ -4,7 +4,7 @@ In: an objective by name, or a weighted mixture. Out: terms, each of which makes
 the weight of a term multiplies its advantages, so a mixture's gradient is the weighted sum of the terms' gradients.
 
 `system` is C-RL: the outcome of the whole system with the learner in it. `individual` is the score of the learner's own
-answer outside the system. `leave_one_out` subtracts from `system` the outcome of the same system without the learner: the same
+answer outside the system. `leave_one_out` subtracts from `system` the outcome without the learner: the same
 gradient at a higher price, kept to show that. `coalition: shapley` draws the learner's predecessors once per group;
 since the value without the learner cancels, that is the gradient of its Shapley value.
 """

@@ -89,10 +89,7 @@ def _holders(system: System, node: Ask | AskRole) -> set[str]:
     if isinstance(node, Ask):
         return {node.seat}
     wished = as_names(system.roles.get(node.role, ()))
-    first = wished[0] if wished else None
-    if first is not None and (first in system.helpers or len(wished) == 1):
-        return {first}
-    return set(wished) or set(system.pool)
+    return set(wished[:1]) or set(system.pool)  # with everybody present the first wish comes true
 
 
 def _leads(graph: nx.DiGraph, sources: Iterable[str], targets: set[str]) -> bool:
