@@ -146,7 +146,7 @@ def _batch_scale(values: Sequence[float], groups: Sequence[Sequence[float]], est
     if estimator.scale == "batch_std":
         spread = _std(values)
     elif estimator.scale == "batch_centred_std":
-        spread = math.sqrt(math.fsum((value - _mean(group)) ** 2 for group in groups for value in group) / len(values))
+        spread = _std([value - _mean(group) for group in groups for value in group])  # their mean is zero
     else:
         return 1.0
     return spread if spread > TOLERANCE else 1.0

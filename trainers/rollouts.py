@@ -21,6 +21,7 @@ from .groups import Counts, Group, GroupId, Outcome, assemble, cost, outvoted
 from .objectives import CoalitionRule, Objective, Term, draw_coalition
 from .partner_noise import Noise, Pair, pairs, visit_seed
 from .recording import LearnerRecorder, RolloutStore
+from .rows import check_sampling
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -52,7 +53,11 @@ class RolloutPlan:
 
 
 def check_plan(plan: RolloutPlan, system: System) -> None:
-    """Raises `ConfigError` when the learner is no seat of the system, or a helper whose objective needs a seat."""
+    """Raises `ConfigError` when the learner is no seat of the system, a helper whose objective needs a seat, or does not
+    sample from its full distribution."""
+    if plan.learner not in system.helpers:
+        system.pool.check(plan.learner)
+    check_sampling({**system.pool, **system.helpers}[plan.learner].sampling)
     if plan.learner in system.helpers:
         apart = [term for term, _ in plan.objective.terms if term != "system"]
         if apart or plan.coalition != "full":
@@ -61,8 +66,6 @@ def check_plan(plan: RolloutPlan, system: System) -> None:
                 f"train.seat: {plan.learner!r} is a helper, part of every coalition, and has no {what}; "
                 "train it with objective: system and coalition: full, or make it a seat of the pool"
             )
-        return
-    system.pool.check(plan.learner)
 
 
 async def collect(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from collabsim.episode import Reply
 from collabsim.errors import CallError, ConfigError
-from collabsim.request import Request
+from collabsim.request import Request, Sampling
 
 
 class TokenRow(NamedTuple):
@@ -48,12 +48,7 @@ def make_row(request: Request, reply: Reply) -> Row:
     Raises `ConfigError` when the reply was drawn from another distribution than the learner's own (greedy, top_p, top_k):
     its ratio would be wrong from the first step. Raises `CallError` when the reply does not carry its exact tokens.
     """
-    sampling = request.sampling
-    if sampling.greedy or sampling.top_p < 1 or sampling.top_k:
-        raise ConfigError(
-            "a learner samples from its full distribution: expected temperature > 0, top_p 1 and top_k 0, got "
-            f"temperature {sampling.temperature}, top_p {sampling.top_p}, top_k {sampling.top_k}; change its sampling"
-        )
+    check_sampling(request.sampling)
     tokens = reply.tokens
     if tokens is None or not tokens.prompt_ids or not tokens.ids:
         raise CallError("expected a learner's reply with its prompt ids and sampled ids, got none; use a local model")
@@ -64,8 +59,17 @@ def make_row(request: Request, reply: Reply) -> Row:
     return Row(
         tokens=TokenRow(tokens.prompt_ids, tokens.ids),
         logprobs=tokens.logprobs,
-        temperature=sampling.temperature,
+        temperature=request.sampling.temperature,
         revision=reply.revision,
         draw=request.draw,
         finish=reply.finish,
     )
+
+
+def check_sampling(sampling: Sampling) -> None:
+    """Raises `ConfigError` for settings under which a learner does not sample from its own (tempered) distribution."""
+    if sampling.greedy or sampling.top_p < 1 or sampling.top_k:
+        raise ConfigError(
+            "a learner samples from its full distribution: expected temperature > 0, top_p 1 and top_k 0, got "
+            f"temperature {sampling.temperature}, top_p {sampling.top_p}, top_k {sampling.top_k}; change its sampling"
+        )
