@@ -165,8 +165,9 @@ def _backward(
         lost = row_loss(loss, new, sampled, one.advantage, old=before, reference=start)
         if not torch.isfinite(lost.value):
             raise TrainingError(
-                f"the loss of item {one.item} is {float(lost.value.detach())}: expected a finite number. "
-                f"Its reply begins with the ids {list(one.row.tokens.ids[:8])}, advantage {one.advantage:.3g}; lower train.lr, or train in float32"
+                f"the loss of item {one.item} is {float(lost.value.detach())}: expected a finite number. Its reply begins "
+                f"with the ids {list(one.row.tokens.ids[:8])}, its advantage is {one.advantage:.3g}; lower train.lr, or "
+                "train in float32"
             )
         made.append(lost)
     total = torch.stack([lost.value * one.scale for lost, one in zip(made, batch, strict=True)]).sum() / divisor

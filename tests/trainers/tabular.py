@@ -47,7 +47,7 @@ class Tabular:
         return self.token_logprobs([TokenRow((prompt,), ids)], 1.0)[0].sum()
 
     def gradient(self, value: torch.Tensor) -> torch.Tensor:
-        (found,) = torch.autograd.grad(value, [self.logits])
+        (found,) = torch.autograd.grad(value, [self.logits], retain_graph=True)
         return found
 
     # ---- the chat model

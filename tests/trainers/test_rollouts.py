@@ -1,6 +1,7 @@
 """Rollouts on the live graph: groups, partner draws, what is stored and what is not, what is counted."""
 
 import pytest
+from collabsim.trainers.groups import Outcome, assemble
 from collabsim.trainers.objectives import parse_objective
 from collabsim.trainers.partner_noise import check_noise, default_noise, visit_seed
 from collabsim.trainers.rollouts import RolloutPlan, Visit, check_plan, collect
@@ -9,7 +10,7 @@ from scripted import Scripted
 from tabular import Noisy, Tabular
 
 from collabsim import GenerationStore, Pool, Sampling, Seat, State, System, ask, make_item, share
-from collabsim.episode import Reply, Tokens
+from collabsim.episode import Reply, RunError, Tokens
 from collabsim.errors import CallError, ConfigError
 from collabsim.seeds import call_seed
 
@@ -148,16 +149,30 @@ async def test_a_failed_run_has_no_reward_and_no_row():
     assert group.counts.failed == 6
 
 
-async def test_a_partner_draw_that_fails_is_left_out_for_the_whole_group():
-    calls = []
-
-    def sometimes(request):
-        calls.append(request.seed)
-        return CallError("busy") if len(calls) == 1 else "Answer: 5"
-
-    (group,) = await collect(vote(p0=Scripted("p0", sometimes)), learner(), [Visit(ITEM, 0)], plan(noise="crossed"))
+async def test_a_partner_draw_that_fails_leaves_the_others():
+    first_draw = call_seed(visit_seed(0, 0), ITEM.id, "p0", 0, 0)
+    busy = Scripted("p0", lambda request: CallError("busy") if request.seed == first_draw else "Answer: 5")
+    (group,) = await collect(vote(p0=busy), learner(), [Visit(ITEM, 0)], plan(noise="crossed"))
     assert group.counts.failed == 6
     assert all(run.reward is not None for run in group.runs)
+
+
+def test_a_partner_draw_that_failed_for_one_sample_is_left_out_for_all():
+    made = [Outcome(0, 0, 1.0, (), None), Outcome(0, 1, 0.0, (), None), Outcome(1, 0, 0.0, (), None)]
+    failed = Outcome(1, 1, None, (), RunError("CallError", "busy"))
+    runs = assemble([*made, failed], 2, {0: 0.0, 1: 0.0})
+    assert [run.reward for run in runs] == [1.0, 0.0]
+
+
+def test_a_sample_that_failed_under_every_draw_is_missing_and_takes_no_draw_from_the_others():
+    lost = [Outcome(0, draw, None, (), RunError("CallError", "busy")) for draw in (0, 1)]
+    kept = [Outcome(sample, draw, float(draw), (), None) for sample in (1, 2) for draw in (0, 1)]
+    assert [run.reward for run in assemble([*lost, *kept], 3, {0: 0.0, 1: 0.0})] == [None, 0.5, 0.5]
+
+
+def test_a_value_without_the_learner_that_failed_takes_its_draw_out():
+    made = [Outcome(sample, draw, 1.0 * sample, (), None) for sample in (0, 1) for draw in (0, 1)]
+    assert [run.reward for run in assemble(made, 2, {0: None, 1: 0.25})] == [-0.25, 0.75]
 
 
 async def test_a_learner_that_the_router_never_picks_gives_no_row():
