@@ -81,6 +81,8 @@ class RowLoss:
     """Whether clipping took the gradient of (some of) the row away."""
     kl: float
     """Mean KL estimate to the start per token; 0 without a reference."""
+    nll: float
+    """Mean -log p of the row's tokens, nats."""
 
 
 def row_loss(
@@ -121,7 +123,8 @@ def row_loss(
         k3 = kl_k3(new, reference)
         value = value + loss.kl * k3.sum()
         divergence = float(k3.mean().detach())
-    return RowLoss(value, float((before - sampled).abs().mean()), float(weight.mean()), clipped, divergence)
+    gap = float((before - sampled).abs().mean())
+    return RowLoss(value, gap, float(weight.mean()), clipped, divergence, -float(new.detach().mean()))
 
 
 def kl_k3(new: Tensor, reference: Tensor) -> Tensor:

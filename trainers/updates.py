@@ -64,6 +64,8 @@ class UpdateStats:
     """Share of rows whose ratio was clipped."""
     kl: float = 0.0
     """KL divergence to the start, nats; 0 without `kl`."""
+    nll: float = 0.0
+    """-log p of the trained tokens, nats."""
 
 
 def examples(groups: Sequence[Group], loss: Loss) -> tuple[list[Example], Advantages]:
@@ -209,4 +211,5 @@ def _stats(
         weight=mean("weight"),
         clipped=sum(lost.clipped for lost in losses) / len(losses),
         kl=mean("kl"),
+        nll=mean("nll"),
     )
