@@ -19,12 +19,14 @@ from collabsim.tasks.item import Item
 
 from .groups import Counts, Group, GroupId, Outcome, assemble, cost, outvoted
 from .objectives import CoalitionRule, Objective, Term, draw_coalition
-from .partner_noise import Noise, Pair, pairs, visit_seed
+from .partner_noise import Noise, Pair, check_noise, default_noise, pairs, visit_seed
 from .recording import LearnerRecorder, RolloutStore
 from .rows import check_sampling
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+    from .settings import TrainConfig
 
 
 class Visit(NamedTuple):
@@ -50,6 +52,16 @@ class RolloutPlan:
     """K: partner draws per visit, when crossed."""
     coalition: CoalitionRule = "full"
     seed: int = 0
+
+
+def plan_of(config: TrainConfig, system: System) -> RolloutPlan:
+    """The plan that the settings describe, for this system. Raises `ConfigError` for noise that the learner cannot have."""
+    if config.seat not in system.helpers:
+        system.pool.check(config.seat)
+    noise = config.noise(default_noise(system, config.seat))
+    check_noise(noise, system, config.seat)
+    objective = config.rollout_objective()
+    return RolloutPlan(config.seat, objective, config.group, noise, config.partner_draws, config.coalition, config.seed)
 
 
 def check_plan(plan: RolloutPlan, system: System) -> None:

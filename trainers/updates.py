@@ -173,7 +173,7 @@ def _backward(
             )
         made.append(lost)
     total = torch.stack([lost.value * one.scale for lost, one in zip(made, batch, strict=True)]).sum() / divisor
-    total.backward()  # type: ignore[no-untyped-call]
+    total.backward()
     return made
 
 
