@@ -72,6 +72,7 @@ def train(
         raise ConfigError("resume: expected the folder of a training in `out`, got none")
     check_disjoint(tuple(items), task)
     check_plan(plan_of(config, system), system)
+    system.study([*items, *task.items, *task.dev])
     fields = {"train": config.model_dump(mode="json"), "system": system.identity, "items": task.identity}
     fields |= {"dev": task.dev_identity, "train_items": sorted(item.id for item in items)}
     with TemporaryDirectory() as scratch:
