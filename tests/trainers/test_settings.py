@@ -61,7 +61,7 @@ ITEMS = [make_item(f"What is {k} + 1?", str(k + 1)) for k in range(7)]
 def test_every_pass_visits_each_item_once_whatever_the_step_size(per_step, seed):
     visits = [visit for step in range(21) for visit in visits_of_step(ITEMS, seed, step, per_step)]
     for number in range(len(visits) // 7):
-        once = [visit for visit in visits[number * 7 : number * 7 + 7]]
+        once = visits[number * 7 : number * 7 + 7]
         assert {visit.number for visit in once} == {number}
         assert {visit.item.id for visit in once} == {item.id for item in ITEMS}
 
