@@ -21,7 +21,7 @@ from typing import Any
 from collabsim.errors import DataError
 
 from .learner import Learner
-from .saving import appearing, recover
+from .saving import WRITE_ERRORS, appearing, recover
 
 INDEX = "index.json"
 STATE, WEIGHTS, TRAINING = "state.json", "weights.safetensors", "training.pt"
@@ -109,6 +109,7 @@ class Checkpoints:
         import torch
         from safetensors.torch import save_file
 
+        self._clear()
         name, best = f"step-{step:06d}", self.best
         if best is not None and best.step == step and score is None:
             score = best.score  # the same step once more, after a resume: it stays the best
@@ -131,7 +132,7 @@ class Checkpoints:
             if score is not None and (best is None or best.score is None or best.step == step or score > best.score):
                 best = written
             self._point({"last": name, "best": best.path.name if best else None})
-        except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
+        except WRITE_ERRORS as error:
             raise DataError(
                 f"cannot write checkpoint {written.path} ({error}); free space there, then resume"
             ) from error
@@ -152,6 +153,13 @@ class Checkpoints:
                 f"{file} cannot be read ({error}); name a step folder in it by hand, or start anew"
             ) from error
         return index
+
+    def _clear(self) -> None:
+        """Put back what a killed process had set aside, delete what it had not finished."""
+        for name in filter(None, self._index().values()):
+            recover(self.folder / name)
+        for left in self.folder.glob(".step-*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     def _point(self, index: Mapping[str, str | None]) -> None:
         """Make these the last and the best one, then delete all others."""

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from collabsim.errors import DataError
@@ -24,6 +25,8 @@ from collabsim.models.weights.folder import tokenizer_files
 
 _KEPT = ("generation_config.json",)
 _PREVIOUS = ".previous"
+WRITE_ERRORS = (OSError, RuntimeError, SafetensorError)
+"""What a full disk is called by Python, by torch and by safetensors."""
 
 
 def checkpoint_dtype(folder: Path) -> torch.dtype:
@@ -56,7 +59,7 @@ def write_model(folder: Path, origin: Path, weights: Iterable[tuple[str, Tensor]
                     copy = unfinished / file.relative_to(origin)
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(file, copy)
-    except OSError as error:
+    except WRITE_ERRORS as error:
         raise DataError(
             f"cannot write the model folder {folder} ({error}); free space there, or name another"
         ) from error

@@ -50,8 +50,8 @@ class SharedWeights:
 class InPlaceReload:
     """vLLM in this process (on a CPU): `reload_weights` from an iterator, between two steps of the engine.
 
-    vLLM copies the tensors into the memory of its own, packs them anew for its kernels, and ties what is tied, so a tied
-    weight is sent under its first name only.
+    vLLM copies the tensors into memory of its own and packs them anew for its kernels. A tied weight is sent under its
+    first name only.
     """
 
     def __init__(self, engine: InProcessEngine) -> None:
@@ -64,6 +64,7 @@ class InPlaceReload:
             if llm.has_unfinished_requests():
                 raise CallError("expected no request in flight when weights are replaced; wait for them")
             llm.collective_rpc("reload_weights", kwargs={"weights_iterator": learner.weights()})
+            llm.apply_model(_pack_tied)
             check_reset(llm.reset_prefix_cache())
 
         try:
@@ -76,6 +77,22 @@ class InPlaceReload:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _pack_tied(model: Any) -> None:
+    """Have layers whose weight is another layer's pack it again; runs inside vLLM.
+
+    A reload packs a layer for its kernel when the layer's own weights have come. An output layer that is tied to the input
+    embedding gets none, and in float32 its kernel would go on with the packed copy of the old ones (vLLM 0.32).
+    """
+    seen: set[int] = set()
+    for layer in model.modules():
+        weight = layer._parameters.get("weight")
+        if weight is None:
+            continue
+        if id(weight) in seen:
+            layer.quant_method.process_weights_after_loading(layer)
+        seen.add(id(weight))
 
 
 def check_reset(emptied: bool) -> None:
