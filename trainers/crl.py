@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from collabsim.fitting import Fitted, afit
@@ -52,14 +53,15 @@ class Training:
         progress: TrainProgress,
     ) -> None:
         from .checkpoint import Checkpoints
-        from .optimiser import make_optimiser
+        from .optimiser import make_optimiser, set_rate
 
         self.system, self.task, self.items, self.config = system, task, items, config
         self.policy, self.folder, self.concurrency, self.progress = policy, folder, concurrency, progress
-        self.optimizer, self.scheduler = make_optimiser(policy.learner.parameters(), config)
+        self.optimizer = make_optimiser(policy.learner.parameters(), config)
+        self.set_rate = partial(set_rate, self.optimizer, config=config)
         self.checkpoints = Checkpoints(folder.file(CHECKPOINTS_FOLDER))
         self.loss, self.reference = _loss(config, policy), _reference(config, policy)
-        self.done, self.counts, self.trained = 0, Counts(), 0
+        self.done, self.counts, self.trained, self.lr = 0, Counts(), 0, 0.0
         self.watch = Stopwatch()
 
     # ---- the loop -----------------------------------------------------------------------------------------------------
@@ -87,6 +89,7 @@ class Training:
         with watch("rollout"):
             batch = self.source.batch(self.policy.model, self.done, self.loss, self.concurrency)
         with watch("learn"):
+            self.lr = self.set_rate(self.done)
             stats = self.learn(batch)
         with watch("push"):
             if stats.rows:
@@ -101,9 +104,8 @@ class Training:
         return self.metrics(batch, stats, dev)
 
     def learn(self, batch: Batch) -> UpdateStats:
-        """The update of the weights, and the next learning rate."""
-        self.lr = self.scheduler.get_last_lr()[0]
-        stats = update(
+        """The update of the weights."""
+        return update(
             self.policy.learner,
             self.optimizer,
             batch.rows,
@@ -114,8 +116,6 @@ class Training:
             epochs=self.config.epochs,
             reference=self.reference,
         )
-        self.scheduler.step()
-        return stats
 
     @property
     def learner_tokens(self) -> int:
@@ -193,7 +193,7 @@ class Training:
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Weights, optimiser and generators of a checkpoint; the engine speaks with them before anything is asked."""
-        checkpoint.restore(self.policy.learner, self.optimizer, self.scheduler)
+        checkpoint.restore(self.policy.learner, self.optimizer)
         self.policy.push(checkpoint.revision)
 
     def keep(self, dev: float | None) -> None:
@@ -202,7 +202,6 @@ class Training:
             self.checkpoints.save(
                 self.policy.learner,
                 self.optimizer,
-                self.scheduler,
                 step=self.done,
                 revision=self.policy.revision,
                 position={"counts": asdict(self.counts), "trained": self.trained, "seconds": self.watch.total},
@@ -231,9 +230,9 @@ class Training:
             "chosen": {"step": chosen.step, "dev": chosen.score, "by": "dev" if self.checkpoints.best else "last"},
             "biased": self.loss.biased,
             "cost": {
+                **asdict(self.counts),
                 "learner_tokens": self.learner_tokens,
                 "trained_tokens": self.trained,
-                **asdict(self.counts),
                 "seconds": self.watch.total,
             },
         }

@@ -1,6 +1,7 @@
 """The optimiser and its learning rate.
 
-In: parameters and settings. Out: AdamW and a schedule, both with a state that a checkpoint holds. Imports torch.
+In: parameters and settings. Out: AdamW, and the learning rate of each step, which depends on the step alone: a resumed
+training has nothing to remember of it. Imports torch.
 """
 
 from __future__ import annotations
@@ -9,15 +10,21 @@ import math
 from collections.abc import Iterable
 
 import torch
-from torch.optim.lr_scheduler import LambdaLR
 
 from .settings import TrainConfig
 
 
-def make_optimiser(parameters: Iterable[torch.nn.Parameter], config: TrainConfig) -> tuple[torch.optim.AdamW, LambdaLR]:
-    """AdamW (Loshchilov and Hutter 2019) and the learning rate of each step, by `lr`, `warmup` and `schedule`."""
-    optimizer = torch.optim.AdamW(list(parameters), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay)
-    return optimizer, LambdaLR(optimizer, lambda step: rate(step, config))
+def make_optimiser(parameters: Iterable[torch.nn.Parameter], config: TrainConfig) -> torch.optim.AdamW:
+    """AdamW (Loshchilov and Hutter 2019)."""
+    return torch.optim.AdamW(list(parameters), lr=config.lr, betas=config.betas, weight_decay=config.weight_decay)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, step: int, config: TrainConfig) -> float:
+    """Give the optimiser the learning rate of a step (counted from 0); returns it."""
+    lr = config.lr * rate(step, config)
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    return lr
 
 
 def rate(step: int, config: TrainConfig) -> float:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from collabsim.trainers.rows import TokenRow
 from engines import requires
 from limits import no_file_above
 from models.tiny_vllm import vllm_folder
 from tiny_policy import disturb
 
 from collabsim.errors import DataError
-from collabsim.trainers.rows import TokenRow
 
 pytestmark = requires("torch", "transformers")
 
@@ -35,7 +35,6 @@ def folder(tmp_path_factory):
 def training(folder, *, lora=False):
     """A learner, an optimiser with momentum and a scheduler that bends the rate at every step."""
     import torch
-
     from collabsim.trainers.learner import Learner
     from collabsim.trainers.lora import LoraSettings
 
@@ -49,7 +48,7 @@ def update(learner, optimizer, scheduler):
     """One step that uses every generator that a loop could use."""
     import torch
 
-    weights = torch.rand(5) * random.random() * np.random.rand()  # noqa: NPY002 (the global one is what is restored)
+    weights = torch.rand(5) * random.random() * np.random.rand()
     loss = (torch.cat(learner.token_logprobs(ROWS)) * weights).sum()
     optimizer.zero_grad()
     loss.backward()

@@ -9,7 +9,7 @@ from collabsim.trainers.metrics import TrainProgress, read_metrics
 from router_world import item, pairs, routed_system, router_folder, task, train_items
 from scripted import Scripted
 
-from collabsim import Pool, Sampling, Seat, System
+from collabsim import Pool, Sampling, Seat, System, Task, make_item
 from collabsim.errors import CallError, ConfigError, DataError, TrainingError
 from collabsim.models.local import LocalModel
 from collabsim.run_folder import read_json
@@ -192,28 +192,33 @@ def test_objectives_of_a_models_own_answer_have_no_meaning_for_a_router(router, 
         train(routed_system(router), task(8, 6), train_items(12), **{**SMALL, "objective": objective})
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"objective": "sft", "eval": {"every": 0, "values": "loo"}},
-        {"objective": "rft"},
-        {"objective": {"system": 0.5, "individual": 0.5}, "coalition": "shapley"},
-        {"lora": {"rank": 2}, "kl": 0.1, "epochs": 2},
-    ],
-    ids=["sft", "rft", "mixture", "lora"],
-)
-def test_every_arm_trains_a_seat_of_a_vote(router, tmp_path, settings):
+ARMS = {
+    "system": {"objective": "system"},
+    "individual": {"objective": "individual"},
+    "leave_one_out": {"objective": "leave_one_out"},
+    "mixture": {"objective": {"system": 0.5, "individual": 0.5}, "coalition": "shapley"},
+    "sft": {"objective": "sft", "eval": {"every": 0, "values": "loo"}},
+    "rft": {"objective": "rft"},
+    "lora, kl and two epochs": {"lora": {"rank": 2}, "kl": 0.1, "epochs": 2},
+}
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_every_arm_trains_a_pivotal_seat_of_a_vote(router, tmp_path, arm):
+    """Its two partners always disagree, and one or two is what it says."""
     model = LocalModel(spec=str(router), engine="transformers", dtype="float32")
-    pool = {**routed_system(router).pool, "me": Seat("me", model, sampling=Sampling(temperature=1.0, max_tokens=12))}
-    arm = {**SMALL, "seat": "me", "steps": 1, "eval": {"every": 0, "test": False}, "partner_draws": 2, **settings}
-    result = train(System("majority_vote", pool), task(4, 0), train_items(4), out=tmp_path / "run", **arm)
-    assert result.values["steps"] == 1
-    assert (tmp_path / "run" / "policy" / "model.safetensors").exists()
-    if settings.get("objective") == "sft":
-        (line,) = read_metrics(tmp_path / "run")
-        assert line["update"]["rows"] == 2
-        assert line["update"]["nll"] > 0
-        assert result.values["after"]["compositional"].keys() == {"add", "mul", "me"}
+    me = Seat("me", model, sampling=Sampling(temperature=1.0, max_tokens=4))
+    pool = {"me": me, "one": Scripted("one", "Answer: 1"), "two": Scripted("two", "Answer: 2")}
+    coins = [make_item(f"heads or tails? {k}", str(1 + k % 2), prompt="{question}") for k in range(12)]
+    settings = {**SMALL, "seat": "me", "steps": 2, "eval": {"every": 0, "test": False}, "partner_draws": 2, **ARMS[arm]}
+    result = train(System("majority_vote", pool), Task("coins", tuple(coins[8:])), coins[:8], out=tmp_path, **settings)
+    lines = read_metrics(tmp_path)
+    assert sum(line["update"]["rows"] for line in lines) > 0
+    assert all(line["update"]["grad_norm"] > 0 for line in lines if line["update"]["rows"])
+    assert result.values["cost"]["without_learner"] == (4 * 1 if arm == "leave_one_out" else 0) * 2
+    if arm == "sft":
+        assert result.values["cost"]["learner_tokens"] == result.values["cost"]["trained_tokens"] == 4 * 10
+        assert result.values["after"]["compositional"].keys() == set(pool)
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from collabsim.trainers.gate import Gate
 
 from collabsim.errors import CallError
-from collabsim.trainers.gate import Gate
 
 SECONDS = 10
 

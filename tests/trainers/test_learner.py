@@ -6,13 +6,13 @@ import copy
 import json
 
 import pytest
+from collabsim.trainers.rows import TokenRow
 from engines import requires
 from models.tiny_vllm import vllm_folder
 from tiny_folders import CHATML
 from tiny_policy import disturb
 
 from collabsim.errors import ConfigError, DataError
-from collabsim.trainers.rows import TokenRow
 
 pytestmark = requires("torch", "transformers")
 needs_peft = requires("peft")

@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from collabsim.trainers.policy import Policy
 from engines import requires
 from models.tiny_vllm import vllm_folder
 from tiny_folders import CHATML
@@ -20,7 +21,6 @@ from collabsim.models.base import identity_of
 from collabsim.models.engine import TokenRequest
 from collabsim.models.local import LocalModel
 from collabsim.request import Message, Request, Sampling
-from collabsim.trainers.policy import Policy
 
 pytestmark = requires("torch", "transformers")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from collabsim.trainers.rows import TokenRow
 from engines import requires
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from models.tiny_vllm import vllm_folder
 
 from collabsim.errors import ConfigError
-from collabsim.trainers.rows import TokenRow
 
 pytestmark = requires("torch", "transformers")
 
@@ -115,7 +115,6 @@ def test_scoring_leaves_no_hook_behind_after_an_error(learner):
 
 def test_gradient_checkpointing_changes_no_gradient_and_no_mode(folder, learner):
     import torch
-
     from collabsim.trainers.learner import Learner
 
     thrifty = Learner.load(folder, gradient_checkpointing=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collabsim.trainers.rows import TokenRow
+
 from collabsim.models.engine import TokenRequest
 from collabsim.request import Sampling
-from collabsim.trainers.rows import TokenRow
 
 GREEDY = Sampling(temperature=0, max_tokens=12)
 WARM = Sampling(temperature=0.7, max_tokens=24)
