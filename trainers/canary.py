@@ -53,6 +53,7 @@ class Canary:
         if not gap <= allowed:  # not a number is not within
             raise CallError(
                 f"expected engine and learner to agree on {len(distances)} log-probabilities to {allowed} nats, they "
-                f"differ by {gap:.4f} at revision {self._engine.revision}: the engine does not speak with the learner's weights"
+                f"differ by {gap:.4f} at revision {self._engine.revision}: the engine does not speak with the learner's "
+                "weights"
             )
         return gap

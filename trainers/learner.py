@@ -8,7 +8,6 @@ Hugging Face model again. Imports torch. Left out on purpose: the optimiser and 
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from collabsim.errors import ConfigError, DataError
 from collabsim.models.torch_loading import Loaded, load
+from collabsim.models.turns import Turns
 from collabsim.seeds import digest
 
 from .lora import LoraSettings, merged_parameters, with_adapters
@@ -183,7 +183,10 @@ class Learner:
         return ((name, weight) for name, weight in self._model.named_parameters() if weight.requires_grad)
 
     def _checkpoint_gradients(self) -> None:
-        self._base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        try:
+            self._base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        except ValueError as error:
+            raise ConfigError(f"{self.folder}: {error}; set gradient_checkpointing to false") from error
         self._checkpointed = [
             layer for layer in self._base.modules() if getattr(layer, "gradient_checkpointing", False)
         ]
@@ -208,17 +211,17 @@ class _Turn:
 
     def __init__(self, device: str | None) -> None:
         self.autocast = device
-        self._lock = threading.Lock()
+        self._turns = Turns()  # fair: a busy engine would win a plain lock every time
         self._entered: Any = None
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self._turns.__enter__()
         self._entered = torch.autocast(self.autocast, torch.bfloat16) if self.autocast else nullcontext()
         self._entered.__enter__()
 
     def __exit__(self, *error: object) -> None:
         self._entered.__exit__(*error)
-        self._lock.release()
+        self._turns.__exit__(None, None, None)
 
 
 def _sha256(tensor: Tensor) -> str:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -225,10 +226,8 @@ def test_a_kill_at_every_stage_of_a_write_leaves_the_previous_or_the_new_one(fol
                 (saving.os, "fsync"),
             ]:
                 patched.setattr(owner, name, counted(getattr(owner, name)))
-            try:
+            with suppress(Killed):
                 checkpoints(out).save(learner, optimizer, scheduler, step=1 + stage % 2, revision="2", score=0.2)
-            except Killed:
-                pass
         found = checkpoints(out)
         assert found.last.step in (1, 2)
         for one in (found.last, found.best):

@@ -153,6 +153,7 @@ def test_reading_merged_weights_does_not_switch_gradients_off_for_the_reader(fol
 
 
 @needs_peft
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings:UserWarning")
 @pytest.mark.parametrize("targets", [("lm_head",), ("embed_tokens",), ("q_proj", "embed_tokens")])
 def test_an_adapter_on_a_tied_weight_is_refused(folders, targets):
     with pytest.raises(ConfigError, match="tied"):

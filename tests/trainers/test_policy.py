@@ -64,11 +64,6 @@ def shared(request, policies):
     return policies(request.param, False)
 
 
-@pytest.fixture(params=ENGINES)
-def tied(request, policies):
-    return policies(request.param, True)
-
-
 @pytest.fixture(params=[False, True], ids=["untied", "tied"])
 def is_tied(request):
     return request.param
@@ -181,9 +176,42 @@ def test_a_call_whose_weights_are_replaced_under_it_fails(shared, monkeypatch):
     shared.engine._revision = revision
 
 
-def test_the_canary_finds_weights_that_did_not_arrive(shared, monkeypatch):
-    if shared.model.engine_kind == "transformers":
-        pytest.skip("the learner itself speaks: nothing has to arrive")
+def pulled(model):
+    """What vLLM keeps unpacked: embeddings and norms; runs inside it."""
+    return {name: weight.clone() for name, weight in model.named_parameters(remove_duplicate=False) if weight.numel()}
+
+
+@requires("vllm")
+def test_what_is_pulled_from_the_engine_is_what_was_pushed(policies, is_tied):
+    import torch
+
+    policy = policies("vllm", is_tied)
+    disturb(policy.learner)
+    policy.push()
+    (inside,) = policy.engine.apply(lambda llm: llm.apply_model(pulled)).result(SECONDS)
+    own = dict(policy.learner.weights())
+    own.setdefault("lm_head.weight", own["model.embed_tokens.weight"])
+    same = [name for name in inside.keys() & own.keys() if torch.equal(inside[name], own[name])]
+    assert sorted(same) == sorted(inside.keys() & own.keys())
+    assert {"lm_head.weight", "model.embed_tokens.weight", "model.norm.weight"} <= set(same)
+
+
+@requires("vllm")
+def test_what_was_pushed_is_a_copy(policies):
+    policy = policies("vllm", False)
+    policy.push()
+    before = answer(policy, prompt_of(9))
+    state = {name: tensor.clone() for name, tensor in policy.learner.state().items()}
+    disturb(policy.learner)
+    policy.engine.apply(lambda llm: llm.reset_prefix_cache()).result(SECONDS)
+    assert answer(policy, prompt_of(9)).logprobs == before.logprobs
+    policy.learner.load_state(state)
+    policy.push()
+
+
+@requires("vllm")
+def test_the_canary_finds_weights_that_did_not_arrive(policies, monkeypatch):
+    shared = policies("vllm", False)
     shared.push()
     disturb(shared.learner)
     with monkeypatch.context() as patched:
@@ -196,9 +224,9 @@ def test_the_canary_finds_weights_that_did_not_arrive(shared, monkeypatch):
     run_sync(shared.model.areply(QUESTION))
 
 
-def test_the_canary_finds_one_weight_that_was_left_out(tied, monkeypatch):
-    if tied.model.engine_kind == "transformers":
-        pytest.skip("the learner itself speaks: nothing can be left out")
+@requires("vllm")
+def test_the_canary_finds_one_weight_that_was_left_out(policies, monkeypatch):
+    tied = policies("vllm", True)
     tied.push()
     disturb(tied.learner)
     weights = dict(tied.learner.weights())
@@ -320,12 +348,21 @@ def test_an_engine_dtype_that_the_learner_does_not_have_is_refused(folder):
 
 
 @requires("vllm")
-def test_a_road_between_gpus_is_refused_without_any(folder):
-    torch = pytest.importorskip("torch")
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
+def test_a_road_between_gpus_is_refused_without_any(folder, monkeypatch):
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigError, match="between GPUs"):
         open_policy(folder, "vllm", transfer="nccl")
+
+
+def test_weights_are_not_renewed_under_a_request_that_went_round_the_gate(policies):
+    policy = policies("transformers", False)
+    running = policy.engine.submit(TokenRequest(prompt_of(9), Sampling(0.7, max_tokens=200), 1))
+    with pytest.raises(CallError, match="in flight"):
+        policy.push()
+    running.cancel()
+    policy.push()
 
 
 @requires("vllm")
@@ -337,8 +374,8 @@ def test_a_reset_that_vllm_refuses_is_an_error(folder):
             policy.push()
         running.cancel()
         policy.push()
+        policy.engine.apply(lambda llm: setattr(llm, "reset_prefix_cache", lambda: False)).result()
         with pytest.raises(CallError, match="prefix cache"):
-            policy.engine.apply(lambda llm: setattr(llm, "reset_prefix_cache", lambda: False)).result()
             policy.push()
 
 
