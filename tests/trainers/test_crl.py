@@ -222,9 +222,12 @@ def test_every_arm_trains_a_pivotal_seat_of_a_vote(router, tmp_path, arm):
 
 
 @pytest.mark.slow
-def test_a_router_learns_in_the_system_where_it_has_no_reward_of_its_own(router):
+@pytest.mark.parametrize("engine", ["transformers", "vllm"])
+def test_a_router_learns_in_the_system_where_it_has_no_reward_of_its_own(router, engine):
+    if engine == "vllm":
+        needs_vllm()
     settings = {**SMALL, "group": 8, "items_per_step": 8, "steps": 40, "eval": {"every": 10, "values": "none"}}
-    result = train(routed_system(router), task(200, 32), train_items(96), **settings).values
+    result = train(routed_system(router, engine), task(200, 32), train_items(96), **settings).values
     before, after, gain = result["before"]["system"], result["after"]["system"], result["gain"]["system"]
     assert 0.35 < before["value"] < 0.65
     assert after["value"] > 0.8
