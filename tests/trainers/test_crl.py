@@ -6,6 +6,7 @@ import shutil
 import pytest
 from collabsim.trainers import train
 from collabsim.trainers.metrics import TrainProgress, read_metrics
+from engines import requires
 from router_world import item, pairs, routed_system, router_folder, task, train_items
 from scripted import Scripted
 
@@ -222,10 +223,8 @@ def test_every_arm_trains_a_pivotal_seat_of_a_vote(router, tmp_path, arm):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["transformers", "vllm"])
+@pytest.mark.parametrize("engine", ["transformers", pytest.param("vllm", marks=requires("vllm"))])
 def test_a_router_learns_in_the_system_where_it_has_no_reward_of_its_own(router, engine):
-    if engine == "vllm":
-        needs_vllm()
     settings = {**SMALL, "group": 8, "items_per_step": 8, "steps": 40, "eval": {"every": 10, "values": "none"}}
     result = train(routed_system(router, engine), task(200, 32), train_items(96), **settings).values
     before, after, gain = result["before"]["system"], result["after"]["system"], result["gain"]["system"]
