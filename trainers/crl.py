@@ -88,6 +88,10 @@ class Training:
         watch = self.watch.reset()
         with watch("rollout"):
             batch = self.source.batch(self.policy.model, self.done, self.loss, self.concurrency)
+        if batch.groups and not batch.counts.learner_calls:
+            self.progress.note(
+                f"step {self.done + 1}: no run asked {self.config.seat!r}, so there is nothing to learn from"
+            )
         with watch("learn"):
             self.lr = self.set_rate(self.done)
             stats = self.learn(batch)
@@ -254,8 +258,10 @@ def _gains(before: Evaluation, after: Evaluation) -> dict[str, Any]:
 
 def _loss(config: TrainConfig, policy: Policy) -> Loss:
     loss = config.policy_loss()
-    # A learner that speaks for itself samples from its own distribution: there is nothing to correct but rounding.
-    return replace(loss, cap=None) if policy.model.engine_kind == "transformers" else loss
+    # A learner that speaks for itself samples from its own distribution. In float32 the rest is rounding that depends on the
+    # batch, and correcting it would only keep a resumed training from being the same to the last bit.
+    same = policy.model.engine_kind == "transformers" and policy.learner.dtype == "float32"
+    return replace(loss, cap=None) if same else loss
 
 
 def _reference(config: TrainConfig, policy: Policy) -> Learner | None:

@@ -68,7 +68,7 @@ def draw_coalition(
     """
     if rule == "full":
         return None
-    random = Random(derive_seed("coalition", seed, item_id, visit))
+    generator = Random(derive_seed("coalition", seed, item_id, visit))
     others = sorted(seat for seat in seats if seat != learner)
-    size = random.randrange(len(others) + 1)
-    return frozenset((learner, *random.sample(others, size)))
+    size = generator.randrange(len(others) + 1)
+    return frozenset((learner, *generator.sample(others, size)))
