@@ -17,7 +17,7 @@ from tiny_folders import CHATML, write_folder
 
 from collabsim import Pool, Sampling, Seat, System, Task, make_item
 
-WINDOW = 128
+WINDOW = 1024
 VERBS = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b}
 ROUTER = Sampling(temperature=1.0, max_tokens=2)
 
