@@ -225,7 +225,9 @@ def test_every_arm_trains_a_pivotal_seat_of_a_vote(router, tmp_path, arm):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["transformers", pytest.param("vllm", marks=requires("vllm"))])
 def test_a_router_learns_in_the_system_where_it_has_no_reward_of_its_own(router, engine):
-    settings = {**SMALL, "group": 8, "items_per_step": 8, "steps": 40, "eval": {"every": 10, "values": "none"}}
+    # a learning rate of 1e-3 on eight items a step has been seen to settle on one specialist for all
+    more = {"group": 8, "items_per_step": 12, "steps": 60, "lr": 4e-4, "eval": {"every": 10, "values": "none"}}
+    settings = {**SMALL, **more}
     result = train(routed_system(router, engine), task(200, 32), train_items(96), **settings).values
     before, after, gain = result["before"]["system"], result["after"]["system"], result["gain"]["system"]
     assert 0.35 < before["value"] < 0.65
