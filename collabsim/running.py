@@ -7,7 +7,7 @@ data: the episode then has no outcome and says why. Only errors that would meet 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
@@ -30,7 +30,13 @@ ABORTS = (ConfigError, PrerequisiteError, ProtocolError, StoreError)
 
 
 def context(
-    system: System, item: Item, present: frozenset[str], run_seed: int, replica: int, recorder: Recorder
+    system: System,
+    item: Item,
+    present: frozenset[str],
+    run_seed: int,
+    replica: int,
+    recorder: Recorder,
+    replicas: Mapping[str, int] | None = None,
 ) -> RunContext:
     """The context of one run: who is there, in which order, in which role."""
     pool = system.pool
@@ -54,6 +60,7 @@ def context(
         fitted=system.fitted.data,
         limits=system.limits,
         replica=replica,
+        replicas=replicas or {},
     )
 
 
