@@ -125,6 +125,7 @@ class Sweep:
             task=self.task,
             dropped=len(self.task.items) - len(kept),
         )
+        values["paired"] = state.unpaired == 0
         values["cost"] = {**asdict(state.cost), "seconds": round(seconds, 3)}
         if self.folder:
             write_json(self.folder.file(VALUES_FILE), values)
@@ -142,6 +143,8 @@ class _State:
         self.alone = GameTable(self.seats, ids)
         self.failures: dict[Evaluation, RunError | None] = {}
         self.cost = Cost()
+        self.unpaired = log.unpaired()
+        """Calls that went past the seats, in all sessions."""
         known = set(ids)
         for row in log.rows():
             if row.outcome is not None and row.item in known:
@@ -195,6 +198,7 @@ class _State:
             table.put(evaluation.item, evaluation.mask, episode.outcome, episode.verdict)
         self.log.record(evaluation.kind, label(table.players, evaluation.mask), episode)
         self.cost = self.cost.plus(evaluation.kind, episode)
+        self.unpaired += sum(not call.paired for call in episode.calls)
         self.sweep.progress.advance(episode)
 
     def complete_items(self) -> list[str]:
@@ -235,7 +239,7 @@ def plan_sweep(
 ) -> Sweep:
     """A sweep, planned and checked against its folder, but not run; nothing is written. Arguments as for `sweep`."""
     check_dev_items(system, task.dev)
-    group = Players.of(system.pool, players)
+    group = Players.of_system(system, players)
     plan = make_plan(method, len(group), [item.id for item in task.items], seed=seed, budget=budget)
     fields = identity or {"method": method, "seed": seed, "players": players, "budget": budget}
     fields = {**fields, "system": system.identity, "items": task.identity}
