@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -106,8 +107,14 @@ class Sweep:
         for item in self.task.items:
             for mask in self.plan.coalitions[item.id]:
                 yield Evaluation("coalition", item.id, mask)
-            for seat in range(len(self.system.pool)):
+            for seat in range(len(self.own_seats)):
                 yield Evaluation("alone", item.id, 1 << seat)
+
+    @cached_property
+    def own_seats(self) -> tuple[str, ...]:
+        """The seats whose own answers are asked for: those of all players that have some."""
+        needed = {seat for name in self.players.names for seat in self.players.own_seats(name)}
+        return tuple(seat for seat in self.system.pool if seat in needed)
 
     def _sum_up(self, state: _State, seconds: float) -> SweepResult:
         kept = state.complete_items()
@@ -137,7 +144,7 @@ class _State:
 
     def __init__(self, sweep: Sweep, system: System, log: OutcomeLog) -> None:
         self.sweep, self.system, self.log = sweep, system, log
-        self.seats = system.pool.seats
+        self.seats = sweep.own_seats
         ids = [item.id for item in sweep.task.items]
         self.table = GameTable(sweep.players.names, ids)
         self.alone = GameTable(self.seats, ids)
