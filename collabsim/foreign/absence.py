@@ -39,6 +39,8 @@ class Absence:
     """(the node's input, config) -> the update."""
     routes: bool
     """Whether it says by itself where the run goes on."""
+    may_be_off: bool = False
+    """Whether coalitions switch the node itself, and not only seats that it asks."""
 
 
 def absence_of(builder: Builder, node: str, rule: Any) -> Absence:

@@ -153,7 +153,7 @@ def graph_system(
 
     def absence(level: Builder, node: str, path: str) -> Absence:
         try:
-            absences[path] = absence_of(level, node, rules.get(path))
+            absences[path] = replace(absence_of(level, node, rules.get(path)), may_be_off=path in switched)
         except ConfigError:
             if path in switched or path in rules:
                 raise

@@ -62,7 +62,8 @@ class ToggledNode(_AsyncOnly):
             if run is None or not (self.absence.routes or self.leads_on):
                 raise
             return await self._abstain(input, config, run)
-        if not (self.leads_on or self.absence.routes) and _goes_on(update):
+        stuck = self.absence.may_be_off and not (self.leads_on or self.absence.routes)
+        if stuck and _goes_on(update):  # a Command that the node did not declare
             raise ProtocolError(way_on_missing(self.path, self.absence.word))
         return update
 
