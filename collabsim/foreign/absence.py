@@ -73,10 +73,13 @@ def way_on_missing(node: str, word: str, targets: Sequence[str] = ()) -> str:
 
 def command_targets(builder: Builder, node: str) -> tuple[str, ...] | None:
     """Where a node may send the run by `Command`, when no edge of it leads on; None when edges do, or it ends there."""
+    return None if leads_somewhere(builder, node) else tuple(builder.nodes[node].ends or ()) or None
+
+
+def leads_somewhere(builder: Builder, node: str) -> bool:
+    """Whether an edge, plain or conditional, starts at a node."""
     starts = {start for start, _ in builder.edges} | {start for starts, _ in builder.waiting_edges for start in starts}
-    if node in starts or builder.branches.get(node):
-        return None
-    return tuple(builder.nodes[node].ends or ()) or None
+    return node in starts or bool(builder.branches.get(node))
 
 
 def is_tool_node(runnable: Any) -> bool:

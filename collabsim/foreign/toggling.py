@@ -24,7 +24,7 @@ from langgraph.types import Command
 
 from collabsim.context import CURRENT_RUN, RunContext
 from collabsim.errors import CollabsimError, ProtocolError
-from collabsim.foreign.absence import Absence, Builder, way_on_missing
+from collabsim.foreign.absence import Absence, Builder, command_targets, leads_somewhere, way_on_missing
 
 SEPARATOR = "/"
 
@@ -46,10 +46,15 @@ class _AsyncOnly(Runnable[Any, Any]):
 class ToggledNode(_AsyncOnly):
     """A node of a foreign graph that abstains when it is off, or when a seat that it asks is."""
 
-    def __init__(self, path: str, original: Runnable[Any, Any], absence: Absence, *, leads_on: bool) -> None:
+    def __init__(
+        self, path: str, original: Runnable[Any, Any], absence: Absence, *, leads_on: bool, targets: Any
+    ) -> None:
         self.path, self.original, self.absence = path, original, absence
         self.leads_on = leads_on
         """Whether edges lead on from this node, whatever it returns."""
+        self.declared: bool = bool(targets)
+        """Whether the node declares that it goes on by `Command`, and nothing else leads on."""
+        self._went_on = self._stopped = False
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """The node's update, or that of its absence. Raises what the node raises."""
@@ -59,13 +64,20 @@ class ToggledNode(_AsyncOnly):
         try:
             update = await self.original.ainvoke(input, config, **kwargs)
         except SeatOff:
-            if run is None or not (self.absence.routes or self.leads_on):
+            if run is None or (self.declared and not self.absence.routes):
                 raise
+            self._stopped = True
+            self._check_way_on()
             return await self._abstain(input, config, run)
-        stuck = self.absence.may_be_off and not (self.leads_on or self.absence.routes)
-        if stuck and _goes_on(update):  # a Command that the node did not declare
-            raise ProtocolError(way_on_missing(self.path, self.absence.word))
+        if not self._went_on and _goes_on(update):
+            self._went_on = True
+        self._check_way_on()
         return update
+
+    def _check_way_on(self) -> None:
+        """Refuse a node that is seen to go on by a `Command` that it does not declare, and that may be off or was."""
+        if self._went_on and (self.absence.may_be_off or self._stopped) and not (self.leads_on or self.absence.routes):
+            raise ProtocolError(way_on_missing(self.path, self.absence.word))
 
     async def _abstain(self, input: Any, config: RunnableConfig | None, run: RunContext) -> Any:
         run.recorder.abstained.add(self.path)
@@ -117,8 +129,8 @@ def toggled(builder: Builder, absence: Callable[[Builder, str, str], Absence], p
         if isinstance(runnable, CompiledStateGraph):
             runnable = compiled(runnable, toggled(runnable.builder, absence, path + SEPARATOR))
         if not spec.is_error_handler:
-            leads_on = leads_somewhere(builder, name)
-            runnable = ToggledNode(path, runnable, absence(builder, name, path), leads_on=leads_on)
+            leads_on, targets = leads_somewhere(builder, name), command_targets(builder, name)
+            runnable = ToggledNode(path, runnable, absence(builder, name, path), leads_on=leads_on, targets=targets)
         clone.nodes[name] = replace(
             spec, runnable=runnable, retry_policy=None, cache_policy=None, error_handler_node=None
         )
@@ -136,12 +148,6 @@ def compiled(original: Any, clone: Builder, **memory: Any) -> Any:
     if original is not None:
         graph.config, graph.step_timeout = original.config, original.step_timeout
     return graph
-
-
-def leads_somewhere(builder: Builder, node: str) -> bool:
-    """Whether an edge, plain or conditional, starts at a node."""
-    waiting = (start for starts, _ in builder.waiting_edges for start in starts)
-    return bool(builder.branches.get(node)) or node in {start for start, _ in builder.edges} or node in set(waiting)
 
 
 def node_paths(builder: Builder, prefix: str = "") -> Iterator[str]:

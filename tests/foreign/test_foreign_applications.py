@@ -71,9 +71,10 @@ def test_every_coalition_of_the_supervisor_has_a_value():
 
 
 def test_players_may_be_nodes_inside_a_graph_that_is_a_node_and_seats():
-    system = System.from_graph(supervisor(), pool("a", "b", "c"), players=["team/draft", "team/finish", "solver", "a"])
+    players = ["team/draft", "solver", "a"]
+    system = System.from_graph(supervisor(), pool("a", "b", "c"), players=players, recursion_limit=12)
     check_system(system, sample_items(2))
-    without = system.run(sample_items(1)[0], ["team/finish", "solver", "a"])
+    without = system.run(sample_items(1)[0], ["solver", "a"])
     assert {call.seat for call in without.calls} == {"a", "c"}
 
 
