@@ -96,9 +96,10 @@ async def acheck_protocol(
 def check_system(system: System, items: Sequence[Item] | None = None) -> None:
     """Put a ready system (`System.from_graph(app, ...)`) through the checks that hold for any graph.
 
-    It can be drawn; all 2^n coalitions of its players have an outcome in [0, 1]; absent seats are not asked; and, when all calls go through seats, a run that is repeated, alone or among others, gives the same. Models are those
-    of its pool, so give it simulated ones. `items` default to small sums and products. Raises `AssertionError` at the
-    first rule that is broken, and what the system raises for a coalition that it cannot run.
+    It can be drawn; all 2^n coalitions of its players have an outcome in [0, 1]; absent seats are not asked; and, when all
+    calls go through seats, a run gives the same by itself and among others. Models are those of its pool, so give it
+    simulated ones. `items` default to small sums and products. Raises `AssertionError` at the first rule that is broken,
+    and what the system raises for a coalition that it cannot run.
     """
     run_sync(acheck_system(system, items))
 

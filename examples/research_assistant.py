@@ -16,6 +16,8 @@ researcher, writer, critic = SeatModel("researcher"), SeatModel("writer"), SeatM
 
 
 class State(TypedDict, total=False):
+    """What the nodes share."""
+
     question: str
     angles: list[str]
     notes: Annotated[list[str], operator.add]
@@ -24,26 +26,30 @@ class State(TypedDict, total=False):
 
 
 class Angle(TypedDict):
+    """What one researcher is sent."""
+
     question: str
     angle: str
 
 
-def plan(state: State) -> State:
+def plan(_state: State) -> State:
     """Three ways to go about the question."""
     return {"angles": ["Work it out step by step.", "Estimate first.", "Try to find a trap in it."]}
 
 
 def fan_out(state: State) -> list[Send]:
+    """A researcher for each angle."""
     return [Send("research", {"question": state["question"], "angle": angle}) for angle in state["angles"]]
 
 
 async def research(job: Angle) -> State:
-    """One researcher for each angle."""
+    """A note from one angle."""
     reply = await researcher.ainvoke(f"{job['question']}\n\n{job['angle']}")
     return {"notes": [reply.text]}
 
 
 def quoted(texts: list[str]) -> str:
+    """Texts as quotations."""
     return "\n\n".join("> " + text.replace("\n", "\n> ") for text in texts)
 
 
@@ -76,6 +82,7 @@ app = graph.compile()
 
 
 def first_state(item: Any) -> State:
+    """What the application is given: the item as the task words it."""
     return {"question": item.messages[-1].content}
 
 

@@ -14,7 +14,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.outputs import ChatGeneration, LLMResult
 
 from collabsim.context import Recorder
-from collabsim.episode import Call, Reply
+from collabsim.episode import Call, Episode, Reply
+from collabsim.errors import ProtocolError
 from collabsim.models.chat import as_reply
 
 SEAT_PROVIDER = "collabsim"
@@ -74,3 +75,15 @@ def _reply(response: LLMResult) -> Reply:
     if isinstance(first, ChatGeneration):
         return as_reply(first.message)
     return Reply("" if first is None else first.text)
+
+
+def require_paired(episode: Episode) -> None:
+    """Raises `ProtocolError` when a run made calls past its seats: they have no seed and no token ids to train with."""
+    past = next((call for call in episode.calls if not call.paired), None)
+    if past is not None:
+        where = f"node {past.node!r}" if past.node else "the application"
+        raise ProtocolError(
+            f"{where} called the model {past.seat!r} itself, so its samples have no seed and no token ids; put a seat in "
+            f"its place, model = SeatModel('{past.node or 'solver'}'), and the model into the pool: "
+            f"System.from_graph(app, {{'{past.node or 'solver'}': model}})"
+        )

@@ -16,9 +16,7 @@ SKILLS = {"a": 1.0, "b": -1.0, "c": 0.5}
 
 
 def pool(*names: str, conformity: float = 0.5) -> Pool:
-    return Pool(
-        {name: SimulatedModel(name=name, skill=SKILLS.get(name, 0.0), conformity=conformity) for name in names}
-    )
+    return Pool({name: SimulatedModel(name=name, skill=SKILLS.get(name, 0.0), conformity=conformity) for name in names})
 
 
 def ask_node(seat: str, *, name: str | None = None, sync: bool = False):

@@ -6,10 +6,9 @@ import json
 from itertools import combinations
 
 import pytest
+from foreign.applications import ABSENT, READ, map_reduce, pool, react_agent, supervisor, visit_once
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
-
-from foreign.applications import ABSENT, READ, map_reduce, pool, react_agent, supervisor, visit_once
 from scripted import Scripted, last_words
 
 from collabsim import System, Task, make_item, sweep

@@ -73,7 +73,7 @@ def test_a_written_call_is_read_back(name, arguments):
         assert (said.text, said.broken) == ("", [])
 
 
-@given(st.text(alphabet="<tool_call>/{}\"name:,arguments x\n"))
+@given(st.text(alphabet='<tool_call>/{}"name:,arguments x\n'))
 def test_reading_never_fails(text):
     said = read_calls(text, [])
     assert said == read_calls(text, [])
@@ -82,7 +82,8 @@ def test_reading_never_fails(text):
 
 
 @pytest.mark.parametrize(
-    "body", ["", "add(1)", '{"arguments": {}}', '{"name": "add", "arguments": 3}', "[1]", '{"name": "add"'],
+    "body",
+    ["", "add(1)", '{"arguments": {}}', '{"name": "add", "arguments": 3}', "[1]", '{"name": "add"'],
 )
 def test_what_cannot_be_read_as_a_call_is_kept_as_a_broken_one(body):
     said = read_calls(f"Well <tool_call>{body}", [])
