@@ -6,7 +6,7 @@ like any other, which sweeps, reports and tests take. The application itself is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -148,32 +148,16 @@ def graph_system(
     rules, stand_ins = rules_of(absent or {}, paths, pool)
     if on_limit not in ("no_answer", "fail"):
         raise ConfigError(f"on_limit: expected 'no_answer' or 'fail', got {on_limit!r}")
-    absences: dict[str, Absence] = {}
-    switched = {player.target for player in switches.values() if player.kind == "node"}
-
-    def absence(level: Builder, node: str, path: str) -> Absence:
-        try:
-            absences[path] = replace(absence_of(level, node, rules.get(path)), may_be_off=path in switched)
-        except ConfigError:
-            if path in switched or path in rules:
-                raise
-            # Never off itself; should it ask a seat that is off, the run says that it cannot abstain.
-            absences[path] = Absence("skip", _nothing, False)
-        return absences[path]
-
-    clone = toggled(builder, absence)
+    clone, absences = _toggle(builder, rules, {p.target for p in switches.values() if p.kind == "node"})
     kept = {part: getattr(original, part) for part in MEMORY if memory and original is not None}
     title = name or (original.name if original is not None and original.name != "LangGraph" else "application")
-    limit = (
-        recursion_limit or (original.config or {}).get("recursion_limit") if original is not None else recursion_limit
-    )
     application = Application(
         name=title,
         graph=compiled(original, clone, **kept),
         builder=clone,
         input=input or messages_input(builder),
         output=output or last_message(builder),
-        limit=limit or max(step_limit(builder), CYCLIC_STEP_LIMIT),
+        limit=recursion_limit or _limit(builder, original),
         on_limit=on_limit,
         context=context,
         config=config or {},
@@ -191,6 +175,32 @@ def graph_system(
         stand_ins=stand_ins,
         revision=revision,
     )
+
+
+def _toggle(builder: Builder, rules: Mapping[str, Any], switched: Set[str]) -> tuple[Builder, dict[str, Absence]]:
+    """The toggled clone, and how each of its nodes abstains. Raises `ConfigError` for a rule that leaves no way on."""
+    absences: dict[str, Absence] = {}
+
+    def absence(level: Builder, node: str, path: str) -> Absence:
+        try:
+            absences[path] = replace(absence_of(level, node, rules.get(path)), may_be_off=path in switched)
+        except ConfigError:
+            if path in switched or path in rules:
+                raise
+            # Never off itself; should it ask a seat that is off, the run says that it cannot abstain.
+            absences[path] = Absence("skip", _nothing, False)
+        return absences[path]
+
+    return toggled(builder, absence), absences
+
+
+def _limit(builder: Builder, original: Any) -> int:
+    """Supersteps that a run may take: the application's own limit, else what its graph needs, and never a tight one.
+
+    Graphs that nodes call inside inherit the limit and count for themselves.
+    """
+    own = (original.config or {}).get("recursion_limit") if original is not None else None
+    return int(own or max(step_limit(builder), CYCLIC_STEP_LIMIT))
 
 
 async def _nothing(_state: Any, _config: Any) -> None:

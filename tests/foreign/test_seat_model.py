@@ -10,7 +10,9 @@ from foreign.applications import ask_node, chain, pool, said
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
 from scripted import Scripted
 
 from collabsim import GenerationStore, Pool, Sampling, Seat, SeatModel, System, make_item
@@ -148,6 +150,34 @@ def test_what_stands_in_for_a_seat_is_said_in_its_place_without_a_call(rule):
     system = System.from_graph(one_node(ask_node("a")), pool("a"), players=["a"], absent={"a": rule})
     episode = system.run(ITEM, [])
     assert (episode.outcome, episode.calls) == (1.0, ())
+
+
+def test_a_node_abstains_when_a_graph_or_a_tool_that_it_calls_asks_an_absent_seat():
+    inner = one_node(ask_node("a")).compile()
+
+    async def calls_a_graph(state):
+        return {"messages": (await inner.ainvoke({"messages": state["messages"]}))["messages"][-1:]}
+
+    system = System.from_graph(one_node(calls_a_graph), pool("a"), players=["a"])
+    assert [call.seat for call in system.run(ITEM).calls] == ["a"]
+    off = system.run(ITEM, [])
+    assert (off.error, off.final, off.calls) == (None, (), ())
+
+    @tool
+    def consult(question: str) -> str:
+        """Ask somebody."""
+        return SeatModel("a").invoke(question).text
+
+    call = {"name": "consult", "args": {"question": "?"}, "id": "1", "type": "tool_call"}
+    graph = StateGraph(MessagesState)
+    graph.add_node("asker", lambda state: {"messages": [AIMessage("", tool_calls=[call])]})
+    graph.add_node("tools", ToolNode([consult]))
+    graph.add_edge(START, "asker")
+    graph.add_edge("asker", "tools")
+    last = {"players": ["a"], "output": lambda state: state["messages"][-1].text}
+    system = System.from_graph(graph, {"a": Scripted("a", "Answer: 5")}, **last)
+    assert system.run(ITEM).final[0].text == "Answer: 5"
+    assert system.run(ITEM, []).final[0].text == "This tool is not available."
 
 
 async def test_concurrent_runs_do_not_see_each_other():
