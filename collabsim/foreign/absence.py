@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 WORDS = ("skip", "pass", "unavailable")
 GOTO = "goto:"
+FILE_MODULE = "_collabsim_"
+"""How the names of modules begin that were read from a file: `_collabsim_<stem>_<digest of the path>`."""
 UNAVAILABLE = "This tool is not available."
 Builder = Any  # StateGraph with its four type parameters, of which nothing is known here
 
@@ -58,6 +60,16 @@ def absence_of(builder: Builder, node: str, rule: Any) -> Absence:
     if len(targets) == 1:  # a node that always goes on to one place goes there when it is off, too
         return _and_then(absence, targets[0])
     raise ConfigError(way_on_missing(node, absence.word, targets))
+
+
+def word_of(rule: Any) -> str:
+    """A name of a function that is the same in every process and folder; of any other value, how it is written."""
+    if not callable(rule):
+        return repr(rule)
+    module = str(getattr(rule, "__module__", ""))
+    if module.startswith(FILE_MODULE):
+        module = module.removeprefix(FILE_MODULE).rpartition("_")[0]
+    return f"{module}.{getattr(rule, '__qualname__', type(rule).__qualname__)}"
 
 
 def way_on_missing(node: str, word: str, targets: Sequence[str] = ()) -> str:
@@ -187,7 +199,7 @@ def _replacement(node: str, rule: Callable[..., Any]) -> Absence:
     async def act(state: Any, config: RunnableConfig) -> Any:
         return await runnable.ainvoke(state, config)
 
-    return Absence(f"{getattr(rule, '__module__', '')}.{getattr(rule, '__qualname__', type(rule).__name__)}", act, True)
+    return Absence(word_of(rule), act, True)
 
 
 def _and_then(absence: Absence, target: str) -> Absence:

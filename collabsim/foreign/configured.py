@@ -19,7 +19,7 @@ from collabsim.config.read import parse_section
 from collabsim.config.schema import ApplicationConfig, Config
 from collabsim.context import Limits
 from collabsim.errors import ConfigError
-from collabsim.foreign.absence import GOTO, WORDS
+from collabsim.foreign.absence import FILE_MODULE, GOTO, WORDS
 from collabsim.foreign.graph_system import GraphSystem, graph_system
 from collabsim.pool import Pool, nearest
 from collabsim.seeds import digest
@@ -93,7 +93,7 @@ def _file_module(path: Path) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise ImportError(f"there is no file {str(path)!r}")
-    name = f"_collabsim_{path.stem}_{digest(str(path))[:8]}"
+    name = f"{FILE_MODULE}{path.stem}_{digest(str(path))[:8]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)

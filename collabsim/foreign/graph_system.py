@@ -15,7 +15,7 @@ from collabsim import running
 from collabsim.context import Limits, Recorder, RunContext
 from collabsim.episode import Final
 from collabsim.errors import ConfigError
-from collabsim.foreign.absence import Absence, Builder, absence_of
+from collabsim.foreign.absence import Absence, Builder, absence_of, word_of
 from collabsim.foreign.application import Application, last_message, messages_input, off_path
 from collabsim.foreign.switches import Player, rules_of, switches_of
 from collabsim.foreign.toggling import SEPARATOR, compiled, node_paths, toggled
@@ -89,8 +89,8 @@ class GraphSystem(System):
                 "application": [self.application.name, self.revision, _shape(self.application.builder)],
                 "players": {name: list(player) for name, player in self.switches.items()},
                 "absent": {path: absence.word for path, absence in self.absences.items()},
-                "stand_ins": {seat: _word(rule) for seat, rule in self.stand_ins.items()},
-                "read": [_word(self.application.input), _word(self.application.output)],
+                "stand_ins": {seat: word_of(rule) for seat, rule in self.stand_ins.items()},
+                "read": [word_of(self.application.input), word_of(self.application.output)],
                 "limit": [self.application.limit, self.application.on_limit],
                 "system": super().identity,
             }
@@ -231,10 +231,3 @@ def _shape(builder: Builder) -> list[Any]:
     ]
     waiting = sorted([sorted(starts), end] for starts, end in builder.waiting_edges)
     return [sorted(node_paths(builder)), sorted(map(list, builder.edges)), waiting, sorted(branches)]
-
-
-def _word(rule: Any) -> str:
-    """A stable name of a function, or a value as it is written."""
-    if callable(rule):
-        return f"{getattr(rule, '__module__', '')}.{getattr(rule, '__qualname__', type(rule).__qualname__)}"
-    return repr(rule)

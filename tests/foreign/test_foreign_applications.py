@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import warnings
 from itertools import combinations
+from typing import Annotated
 
 import pytest
-from foreign.applications import ABSENT, READ, map_reduce, pool, react_agent, supervisor, visit_once
-from langchain_core.messages import AIMessage
+from foreign.applications import ABSENT, READ, ask_node, map_reduce, pool, react_agent, supervisor, visit_once
+from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import create_react_agent
+from langgraph.types import Command
 from scripted import Scripted, last_words
 
-from collabsim import System, Task, make_item, sweep
+from collabsim import SeatModel, System, Task, make_item, sweep
 from collabsim.errors import ConfigError, ProtocolError
 from collabsim.testing import check_system, sample_items
 
@@ -88,6 +94,32 @@ def test_a_worker_that_always_goes_back_to_one_node_goes_there_when_it_is_off():
     # The supervisor asks the solver again and again: it has not answered. The limit ends that, without an error.
     assert episode.error is None
     assert episode.final == ()
+
+
+def test_an_agent_hands_the_conversation_over_to_another_by_a_tool():
+    @tool
+    def to_writer(tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
+        """Hand over to the writer."""
+        handed = ToolMessage("handed over", tool_call_id=tool_call_id)
+        return Command(graph=Command.PARENT, goto="writer", update={"messages": [handed]})
+
+    def hands_over(_request):
+        return '<tool_call>{"name": "to_writer", "arguments": {}}</tool_call>'
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        desk = create_react_agent(SeatModel("a"), [to_writer], name="desk")
+    graph = StateGraph(MessagesState)
+    graph.add_node("desk", desk, destinations=("writer", END))
+    graph.add_node("writer", ask_node("b"))
+    graph.add_edge(START, "desk")
+    models = {"a": Scripted("a", hands_over), "b": Scripted("b", "Answer: 42")}
+    with pytest.raises(ConfigError, match="'desk' chooses the next node"):
+        System.from_graph(graph, models)
+    system = System.from_graph(graph, models, absent={"desk": "goto:writer"})
+    assert [call.seat for call in system.run(ITEM).calls] == ["a", "b"]
+    assert system.run(ITEM).outcome == system.run(ITEM, ["writer"]).outcome == 1.0
+    assert system.run(ITEM, ["desk"]).final == ()
 
 
 def test_every_coalition_of_the_map_reduce_has_a_value():

@@ -197,6 +197,17 @@ def test_a_protocol_still_needs_a_name_and_a_pool():
         parse_config({"pool": {}, "protocol": {"name": "debate"}, "task": {"source": "jsonl:x"}})
 
 
+def test_a_file_that_moves_with_its_config_is_the_same_application(tmp_path):
+    identities = set()
+    for place in ("here", "there"):
+        folder = tmp_path / place
+        folder.mkdir()
+        (folder / "app.py").write_text((FOLDER / "plain_app.py").read_text())
+        path = config(folder, graph="app.py:app", output="app.py:last", players=["guess"], absent={}, input=None)
+        identities.add(prepare(path, []).system.identity)
+    assert len(identities) == 1
+
+
 @pytest.mark.slow
 def test_a_killed_sweep_of_an_application_goes_on_with_nothing_generated_again(tmp_path):
     members = {

@@ -13,6 +13,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+from pydantic import BaseModel
 from scripted import Scripted
 
 from collabsim import GenerationStore, Pool, Sampling, Seat, SeatModel, System, make_item
@@ -178,6 +179,23 @@ def test_a_node_abstains_when_a_graph_or_a_tool_that_it_calls_asks_an_absent_sea
     system = System.from_graph(graph, {"a": Scripted("a", "Answer: 5")}, **last)
     assert system.run(ITEM).final[0].text == "Answer: 5"
     assert system.run(ITEM, []).final[0].text == "This tool is not available."
+
+
+def test_structured_output_is_read_from_a_call_of_its_tool():
+    class Verdict(BaseModel):
+        """A judgement."""
+
+        right: bool
+
+    found = []
+
+    async def node(state):
+        found.append(await SeatModel("a").with_structured_output(Verdict).ainvoke("Is it right?"))
+
+    model = Scripted("a", '<tool_call>{"name": "Verdict", "arguments": {"right": true}}</tool_call>')
+    run_node(node, {"a": model})
+    assert found == [Verdict(right=True)]
+    assert "Call one of them now." in model.asked[0].messages[0].content
 
 
 async def test_concurrent_runs_do_not_see_each_other():
