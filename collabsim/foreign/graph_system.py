@@ -146,8 +146,7 @@ def graph_system(
     paths = list(node_paths(builder))
     switches = switches_of(players, paths, pool)
     rules, stand_ins = rules_of(absent or {}, paths, pool)
-    if on_limit not in ("no_answer", "fail"):
-        raise ConfigError(f"on_limit: expected 'no_answer' or 'fail', got {on_limit!r}")
+    _check_settings(original, on_limit, recursion_limit, memory)
     clone, absences = _toggle(builder, rules, {p.target for p in switches.values() if p.kind == "node"})
     kept = {part: getattr(original, part) for part in MEMORY if memory and original is not None}
     title = name or (original.name if original is not None and original.name != "LangGraph" else "application")
@@ -201,6 +200,15 @@ def _limit(builder: Builder, original: Any) -> int:
     """
     own = (original.config or {}).get("recursion_limit") if original is not None else None
     return int(own or max(step_limit(builder), CYCLIC_STEP_LIMIT))
+
+
+def _check_settings(original: Any, on_limit: str, recursion_limit: int | None, memory: bool) -> None:
+    if on_limit not in ("no_answer", "fail"):
+        raise ConfigError(f"on_limit: expected 'no_answer' or 'fail', got {on_limit!r}")
+    if recursion_limit is not None and recursion_limit < 1:
+        raise ConfigError(f"recursion_limit: expected at least 1 step, got {recursion_limit}")
+    if memory and original is None:
+        raise ConfigError("memory: a StateGraph has no checkpointer and no store; give graph.compile(checkpointer=...)")
 
 
 async def _nothing(_state: Any, _config: Any) -> None:

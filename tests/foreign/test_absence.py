@@ -260,6 +260,8 @@ def test_a_fan_out_over_nothing_because_its_planner_is_off_is_refused():
         ({"absent": {"ask-a": {"mesages": []}}}, "no key 'mesages' .did you mean 'messages'"),
         ({"absent": {"a": 3}}, "what is said in the seat's place"),
         ({"on_limit": "zero"}, "on_limit"),
+        ({"recursion_limit": 0}, "expected at least 1 step"),
+        ({"memory": True}, "a StateGraph has no checkpointer"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_with_the_nearest_name(settings, message):
