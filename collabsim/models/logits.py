@@ -98,7 +98,7 @@ def shared_ids(vocabularies: Sequence[Vocabulary]) -> frozenset[int]:
             shared = {token: number for token, number in shared.items() if token in other.tokens}
     size = min(vocabulary.size for vocabulary in vocabularies)
     ids = frozenset(number for number in shared.values() if number < size)
-    if ids.isdisjoint(*(end_ids(vocabularies),)):
+    if ids.isdisjoint(end_ids(vocabularies)):
         raise ProtocolError(
             "these models share no token that ends a reply, so their ensemble could never stop; use models of one family"
         )
