@@ -26,7 +26,7 @@ ASK = Request((Message("user", "2 + 3?"),), GREEDY, seed=7)
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    from tiny_transformers import tiny_model
+    from models.tiny_transformers import tiny_model
 
     place = tmp_path_factory.mktemp("models")
     yield {
@@ -85,7 +85,7 @@ async def test_a_model_fused_with_itself_samples_what_it_samples_alone(local):
 
 
 async def test_a_fused_text_is_that_of_the_fused_distributions_without_any_cache(local, folders):
-    from tiny_transformers import forward
+    from models.tiny_transformers import forward
 
     one, two = local("one"), local("two")
     said = (await fusion(one, two).areply(ASK)).tokens
@@ -96,7 +96,7 @@ async def test_a_fused_text_is_that_of_the_fused_distributions_without_any_cache
 
 
 async def test_members_read_their_own_persona(local, folders):
-    from tiny_transformers import forward
+    from models.tiny_transformers import forward
 
     model = local("one")
     persona = (Message("system", "Be brief."),)
