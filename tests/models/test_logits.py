@@ -97,7 +97,11 @@ def test_the_two_samplers_draw_the_same_tokens():
     noise = np.random.default_rng(0)
     logits = noise.normal(size=(200, 300), scale=3)
     uniforms = noise.random(200)
-    for sampling in (Sampling(temperature=0), Sampling(temperature=0.7, top_p=0.8), Sampling(temperature=1.3, top_k=20)):
+    for sampling in (
+        Sampling(temperature=0),
+        Sampling(temperature=0.7, top_p=0.8),
+        Sampling(temperature=1.3, top_k=20),
+    ):
         theirs, scores = draw_tokens(torch.tensor(logits), [sampling] * 200, uniforms.tolist())
         ours = [draw_token(row, sampling, uniform) for row, uniform in zip(normalised(logits), uniforms, strict=True)]
         assert [token for token, _ in ours] == theirs

@@ -8,6 +8,7 @@ Left out on purpose: who is merged when (protocols), and the arithmetic (`tensor
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import cached_property
 from statistics import fmean
@@ -27,7 +28,8 @@ from collabsim.request import Request
 
 _ROOM = Residence()
 _resident: list[str] = []
-"""Key of the merged model whose engine runs, if any; changed only by those who hold the room."""
+"""Key of the merged model whose engine runs, if any."""
+_loading = threading.Lock()  # several requests of one merge may come at once
 
 
 class MergedModel(LocalModel):
@@ -50,13 +52,13 @@ class MergedModel(LocalModel):
     def running_engine(self) -> Engine:
         """The engine of this merge; the one of the merge before is closed first."""
         key = self.engine_key
-        for other in [known for known in _resident if known != key]:
-            retire_engine(other)
-            _resident.remove(other)
-        merge([member.folder for member in self.members], self.base.folder, self.recipe)
-        if key not in _resident:
-            _resident.append(key)
-        return super().running_engine()
+        with _loading:
+            while _resident and _resident[-1] != key:
+                retire_engine(_resident.pop())
+            if not _resident:
+                merge([member.folder for member in self.members], self.base.folder, self.recipe)
+                _resident.append(key)
+            return super().running_engine()
 
 
 def merged_model(members: Sequence[Any], base: Any, recipe: Recipe) -> Any:
