@@ -26,6 +26,11 @@ def shared_engine(key: str, start: Callable[[], Engine]) -> Engine:
     return engine
 
 
+def engine_runs(key: str) -> bool:
+    """Whether the engine of this key has been started and not closed."""
+    return key in _running
+
+
 def retire_engine(key: str) -> None:
     """Close the engine of this key, if it runs; the next request starts it anew."""
     with _starting:

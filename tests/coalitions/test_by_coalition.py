@@ -1,5 +1,7 @@
 """In which order a sweep makes its runs."""
 
+from itertools import pairwise
+
 import pytest
 
 from collabsim import Pool, System, make_item
@@ -17,7 +19,7 @@ def planned(protocol, method):
 
 
 def changes(masks):
-    return sum(one != other for one, other in zip(masks, masks[1:], strict=False))
+    return sum(one != other for one, other in pairwise(masks))
 
 
 @pytest.mark.parametrize("method", ["exact", "permutation", "loo"])

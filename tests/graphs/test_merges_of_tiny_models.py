@@ -75,7 +75,7 @@ async def test_a_merge_of_a_model_with_itself_says_what_the_model_says(seat):
 
 async def test_without_a_base_the_protocol_says_what_to_add(seat):
     made = System("soup", Pool(one=seat("one"), two=seat("two")))
-    with pytest.raises(ProtocolError, match="helpers: {base:"):
+    with pytest.raises(ProtocolError, match=r"helpers: \{base:"):
         await made.arun(ITEMS[0], [])
 
 

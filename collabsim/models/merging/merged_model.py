@@ -17,7 +17,7 @@ from typing import Any
 from collabsim.episode import Reply
 from collabsim.errors import ProtocolError
 from collabsim.models.engine import Engine
-from collabsim.models.engines import retire_engine
+from collabsim.models.engines import engine_runs, retire_engine
 from collabsim.models.local import ENGINE_SETTINGS, LocalModel
 from collabsim.models.merging.folders import merge, planned_merge
 from collabsim.models.merging.recipe import Recipe
@@ -53,9 +53,9 @@ class MergedModel(LocalModel):
         """The engine of this merge; the one of the merge before is closed first."""
         key = self.engine_key
         with _loading:
-            while _resident and _resident[-1] != key:
-                retire_engine(_resident.pop())
-            if not _resident:
+            if not engine_runs(key):
+                while _resident:
+                    retire_engine(_resident.pop())
                 merge([member.folder for member in self.members], self.base.folder, self.recipe)
                 _resident.append(key)
             return super().running_engine()
