@@ -52,7 +52,7 @@ async def ask(
     request = Request(
         messages=speaker.persona + as_messages(messages),
         sampling=speaker.sampling.replace(**sampling),
-        seed=call_seed(run.run_seed, run.item.id, seat, draw, run.replica),
+        seed=call_seed(run.run_seed, run.item.id, seat, draw, run.replicas.get(seat, run.replica)),
         draw=draw,
     )
     return await fetch_recorded(run, speaker.model, request, (seat,), node or node_name(runtime))

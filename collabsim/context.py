@@ -68,6 +68,9 @@ class RunContext:
     """What the protocol's `fit` made on dev items; empty without."""
     limits: Limits = Limits()
     replica: int = 0
+    """Which of several runs of one item this is; calls of different replicas are different samples."""
+    replicas: Mapping[str, int] = field(default_factory=dict)
+    """Seats and helpers with a replica of their own: in training the learner's samples vary against given partners."""
 
     def speaker(self, name: str) -> Seat | None:
         """The present seat or the helper of this name; None for a seat that is off.

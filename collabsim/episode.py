@@ -7,7 +7,10 @@ outcome is `None` and its `error` says why; it never becomes a zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collabsim.tasks.item import Score
 
 Verdict = Literal["right", "partial", "wrong", "unparsed", "error"]
 
@@ -107,6 +110,8 @@ class Episode:
     calls: tuple[Call, ...]
     error: RunError | None
     seconds: float
+    scores: tuple[Score, ...] = ()
+    """The judgement of each text of `final`: what was read in it, and why it is right or not."""
 
     @property
     def failed(self) -> bool:

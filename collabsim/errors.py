@@ -46,3 +46,7 @@ class CallError(CollabsimError):
 
 class ContextOverflowError(CallError):
     """A prompt plus the room for its reply does not fit the model's context window."""
+
+
+class TrainingError(CollabsimError):
+    """Training cannot go on: a loss or a gradient that is not finite, or a step in which every run failed."""

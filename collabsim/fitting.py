@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from collabsim.errors import ConfigError, MissingOutcomesError
+from collabsim.errors import CallError, ConfigError, MissingOutcomesError
 from collabsim.seeds import digest
 
 if TYPE_CHECKING:
@@ -56,15 +56,39 @@ async def afit(system: System, items: Sequence[Item], *, seed: int = 0) -> Fitte
     check_dev_items(system, items)
     if not items:
         return Fitted()
-    scores = {seat: await _dev_score(system, items, seat, seed) for seat in system.pool}
+    outcomes = await dev_outcomes(system, items, seed)
+    scores = {seat: sum(scored) / len(scored) for seat, scored in outcomes.items()}
     fitted = Fitted(dev_scores=scores, inputs=fit_inputs(system, items, seed), dev_items=len(items))
     if system.protocol.fit is None:
         return fitted
-    data = system.protocol.fit(replace(system, fitted=fitted), items, seed)
-    return replace(fitted, data=await data if inspect.isawaitable(data) else data)
+    try:
+        data = system.protocol.fit(replace(system, fitted=fitted), items, seed)
+        return replace(fitted, data=await data if inspect.isawaitable(data) else data)
+    except CallError as error:
+        raise MissingOutcomesError(
+            f"protocol {system.protocol.name!r} cannot be fitted: a call on a dev item failed ({error}); "
+            "run the same command again to retry it"
+        ) from error
 
 
-async def _dev_score(system: System, items: Sequence[Item], seat: str, seed: int) -> float:
+def check_fitted(system: System) -> None:
+    """Raises `ConfigError` when the protocol runs on what was fitted on dev items, and nothing was."""
+    if "dev" in system.protocol.needs and not (system.fitted.inputs or system.fitted.data):
+        raise ConfigError(
+            f"protocol {system.protocol.name!r} runs on what was fitted on dev items, and this system is not fitted; "
+            "`sweep` fits by itself, or use dataclasses.replace(system, fitted=await afit(system, dev_items))"
+        )
+
+
+async def dev_outcomes(system: System, items: Sequence[Item], seed: int) -> dict[str, list[float]]:
+    """The score of every seat's own answer to every dev item, in the order of `items`.
+
+    Raises `MissingOutcomesError` when a model call on a dev item failed.
+    """
+    return {seat: await _dev_outcomes(system, items, seat, seed) for seat in system.pool}
+
+
+async def _dev_outcomes(system: System, items: Sequence[Item], seat: str, seed: int) -> list[float]:
     episodes = await asyncio.gather(*(system.alone_on(item, seat, run_seed=seed) for item in items))
     outcomes = [episode.outcome for episode in episodes if episode.outcome is not None]
     if len(outcomes) < len(episodes):
@@ -73,4 +97,4 @@ async def _dev_score(system: System, items: Sequence[Item], seat: str, seed: int
             f"{len(episodes) - len(outcomes)} of {len(episodes)} dev items of seat {seat!r} have no score "
             f"({error.kind}: {error.message}); run the same command again to retry them"
         )
-    return sum(outcomes) / len(outcomes)
+    return outcomes

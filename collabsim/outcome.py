@@ -1,16 +1,17 @@
 """From what a graph wrote to an outcome.
 
-In: `state["final"]` and the item. Out: the final output in canonical form, its outcome, its verdict. A tie of several
-texts has the weighted mean of their scores; a run in which nobody spoke has the item's floor.
+In: `state["final"]` and the item. Out: the final output in canonical form, its outcome, its verdict, and the score of each
+text with what was read and why. A tie of several texts has the weighted mean of their scores; a run in which nobody spoke
+has the item's floor.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from collabsim.episode import Final, Output, RunError, Verdict
 from collabsim.errors import ProtocolError
-from collabsim.tasks.item import Item
+from collabsim.tasks.item import Item, Score
 
 
 def as_final(value: Any, name: str = "this protocol") -> Final:
@@ -27,15 +28,26 @@ def as_final(value: Any, name: str = "this protocol") -> Final:
     return final
 
 
-def judge(item: Item, final: Final, *, spoke: bool) -> tuple[float | None, Verdict | None, RunError | None]:
-    """Outcome, verdict and scoring error of a final output."""
+class Judgement(NamedTuple):
+    """What a final output is worth."""
+
+    outcome: float | None
+    """In [0, 1]; None when scoring itself failed."""
+    verdict: Verdict | None
+    error: RunError | None
+    scores: tuple[Score, ...] = ()
+    """One a text of the final output."""
+
+
+def judge(item: Item, final: Final, *, spoke: bool) -> Judgement:
+    """Outcome, verdict, scoring error and scores of a final output."""
     if not final:
-        return (0.0, "unparsed", None) if spoke else (item.floor, None, None)
-    scores = [item.score(output.text, output.finish) for output in final]
+        return Judgement(0.0, "unparsed", None) if spoke else Judgement(item.floor, None, None)
+    scores = tuple(item.score(output.text, output.finish) for output in final)
     for score in scores:
         if score.score is None:
-            return None, None, RunError("ScoringError", score.reason, "scorer")
+            return Judgement(None, None, RunError("ScoringError", score.reason, "scorer"), scores)
     outcome = sum(output.weight * (score.score or 0.0) for output, score in zip(final, scores, strict=True))
     verdicts = {score.verdict for score in scores}
     verdict: Verdict = scores[0].verdict if len(verdicts) == 1 else "partial"
-    return min(outcome, 1.0), verdict, None
+    return Judgement(min(outcome, 1.0), verdict, None, scores)

@@ -50,6 +50,8 @@ class Protocol:
     per_coalition: bool = False
     """Whether a run holds something large that is made for its coalition (merged weights): a sweep then goes coalition by
     coalition."""
+    fit_calls: Callable[..., int] | None = field(default=None, compare=False)
+    """(number of seats, **options) -> upper bound of the calls of `fit` for one dev item, own answers not counted."""
 
     def __call__(self, seats: Sequence[str], **options: Any) -> StateGraph[Any, Any, Any, Any]:
         """The protocol's graph over these seats, like calling the function that was decorated."""
@@ -117,6 +119,7 @@ def protocol(
     fit: Callable[..., Any] | None = None,
     empty: Literal["floor", "base"] = "floor",
     per_coalition: bool = False,
+    fit_calls: Callable[..., int] | None = None,
 ) -> Callable[[Build], Protocol]: ...
 
 
@@ -134,6 +137,7 @@ def protocol(
     fit: Callable[..., Any] | None = None,
     empty: Literal["floor", "base"] = "floor",
     per_coalition: bool = False,
+    fit_calls: Callable[..., int] | None = None,
 ) -> Protocol | Callable[[Build], Protocol]:
     """Decorator that makes a `Protocol` of a build function; all arguments have sensible defaults.
 
@@ -156,6 +160,7 @@ def protocol(
             fit=fit,
             empty=empty,
             per_coalition=per_coalition,
+            fit_calls=fit_calls,
         )
 
     return register if build is None else register(build)

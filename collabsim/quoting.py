@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from collabsim.context import RunContext
 from collabsim.episode import Reply
 from collabsim.errors import ConfigError
+from collabsim.tasks.scorers.scoring import NO_ANSWER
+from collabsim.tasks.scorers.text import final_part
 
 MARKER = re.compile(r"<(\|[^|<>\n]{1,40}\||/?s|/?(?:start|end)_of_turn|bos|eos|/?think)>|\[(/?INST)\]")
 
@@ -35,6 +37,19 @@ def quote_all(replies: Iterable[Reply], *, label: str = "Answer", limit: int = 2
 def with_answers(replies: Mapping[str, Reply], run: RunContext) -> dict[str, Reply]:
     """Those replies that commit to an answer; empty, cut, filtered and unparsed ones are left out."""
     return {seat: reply for seat, reply in replies.items() if run.answers.extract(reply.text, reply.finish) is not None}
+
+
+def with_words(replies: Mapping[str, Reply]) -> dict[str, Reply]:
+    """Those replies that say something, answer or not: no failure, not empty, done with their thinking.
+
+    For comments and notes, which need not commit to an answer.
+    """
+    return {name: reply for name, reply in replies.items() if has_words(reply)}
+
+
+def has_words(reply: Reply) -> bool:
+    """Whether there is anything to show of a reply."""
+    return reply.finish not in NO_ANSWER and bool((final_part(reply.text) or "").strip())
 
 
 def fill(text: str, **parts: str) -> str:

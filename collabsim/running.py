@@ -6,21 +6,23 @@ data: the episode then has no outcome and says why. Only errors that would meet 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from collabsim.asking import ask
 from collabsim.context import CURRENT_RUN, Recorder, RunContext, item_order
-from collabsim.episode import Episode, Final, Output, Reply, RunError, Verdict
+from collabsim.episode import Episode, Final, Output, Reply, RunError
 from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, StoreError
-from collabsim.outcome import as_final, judge
+from collabsim.outcome import Judgement, as_final, judge
 from collabsim.roles import by_rank, hold_roles
 from collabsim.state import slot
 from collabsim.tasks.item import Item
 
 if TYPE_CHECKING:
+    from collabsim.request import Messages
     from collabsim.system import System
 
 ABORTS = (ConfigError, PrerequisiteError, ProtocolError, StoreError)
@@ -28,7 +30,13 @@ ABORTS = (ConfigError, PrerequisiteError, ProtocolError, StoreError)
 
 
 def context(
-    system: System, item: Item, present: frozenset[str], run_seed: int, replica: int, recorder: Recorder
+    system: System,
+    item: Item,
+    present: frozenset[str],
+    run_seed: int,
+    replica: int,
+    recorder: Recorder,
+    replicas: Mapping[str, int] | None = None,
 ) -> RunContext:
     """The context of one run: who is there, in which order, in which role."""
     pool = system.pool
@@ -52,6 +60,7 @@ def context(
         fitted=system.fitted.data,
         limits=system.limits,
         replica=replica,
+        replicas=replicas or {},
     )
 
 
@@ -61,28 +70,30 @@ async def episode(
     """Produce the final output, judge it, and record what happened. Raises only the errors in `ABORTS`."""
     started = perf_counter()
     final: Final = ()
-    error: RunError | None = None
-    outcome: float | None = None
-    verdict: Verdict | None = None
     try:
         final = await produce()
-        outcome, verdict, error = judge(item, final, spoke=bool(run.recorder.calls))
+        spoke = bool(run.recorder.calls)
+        if getattr(item.scorer, "waits", False):  # it runs programs: other runs go on meanwhile
+            judged = await asyncio.to_thread(judge, item, final, spoke=spoke)
+        else:
+            judged = judge(item, final, spoke=spoke)
     except ABORTS:
         raise
     except Exception as caught:
         where = "; ".join(getattr(caught, "__notes__", ()))  # LangGraph notes the node there
-        error = RunError(type(caught).__name__, str(caught) or repr(caught), where)
+        judged = Judgement(None, None, RunError(type(caught).__name__, str(caught) or repr(caught), where))
     return Episode(
         item_id=item.id,
         present=present,
         run_seed=run.run_seed,
         replica=run.replica,
         final=final,
-        outcome=outcome,
-        verdict=verdict,
+        outcome=judged.outcome,
+        verdict=judged.verdict,
         calls=tuple(run.recorder.calls),
-        error=error,
+        error=judged.error,
         seconds=perf_counter() - started,
+        scores=judged.scores,
     )
 
 
@@ -112,8 +123,21 @@ async def own_answer(run: RunContext, seat: str) -> Final:
     return (Output(reply.text, 1.0, reply.finish),) if isinstance(reply, Reply) else ()
 
 
+async def reply_of_seat(
+    system: System, item: Item, seat: str, messages: Messages, *, draw: int = 0, run_seed: int = 0
+) -> Reply:
+    """What a seat says to `messages` about an item outside any run: for what a protocol fits on dev items.
+
+    Goes through the store like any call. Raises `CallError` when the call fails.
+    """
+    run = context(system, item, frozenset((seat,)), run_seed, 0, Recorder())
+    reply = await ask(_Bare(run), seat, messages, draw=draw)
+    assert isinstance(reply, Reply)  # the seat is present
+    return reply
+
+
 @dataclass(frozen=True, slots=True)
 class _Bare:
-    """What `ask` needs of a LangGraph runtime, for the one call that is made outside a graph."""
+    """What `ask` needs of a LangGraph runtime, for calls that are made outside a graph."""
 
     context: RunContext

@@ -16,7 +16,7 @@ from collabsim import running
 from collabsim.context import Limits, Recorder
 from collabsim.episode import Episode
 from collabsim.errors import ConfigError, ProtocolError
-from collabsim.fitting import Fitted
+from collabsim.fitting import Fitted, check_fitted
 from collabsim.loop import run_sync
 from collabsim.pool import Pool, nearest
 from collabsim.protocols import Protocol, as_protocol
@@ -143,7 +143,9 @@ class System:
         )
 
     def replace(self, seat: str, model: Any) -> System:
-        """The same system with `model` in `seat`; nothing is rebuilt."""
+        """The same system with `model` in `seat`, or in the helper of that name; nothing is rebuilt."""
+        if seat in self.helpers:
+            return replace(self, helpers=self.helpers.replace(seat, model))
         return replace(self, pool=self.pool.replace(seat, model))
 
     def study(self, items: Sequence[Item]) -> None:
@@ -166,24 +168,36 @@ class System:
         *,
         run_seed: int = 0,
         replica: int = 0,
+        replicas: Mapping[str, int] | None = None,
         recorder: Recorder | None = None,
     ) -> Episode:
         """One run on `item` with the seats of `coalition` present (None: all).
 
-        Model failures are returned as an episode without outcome. Raises `ConfigError` for an unknown seat, and the
-        errors that would meet every run alike (`running.ABORTS`).
+        `replica` tells runs with other samples apart; `replicas` gives single seats or helpers another one.
+        Model failures are returned as an episode without outcome. Raises `ConfigError` for an unknown seat, for a system
+        that must be fitted on dev items first, and the errors that would meet every run alike (`running.ABORTS`).
         """
+        check_fitted(self)
         present = self._present(coalition)
         if len(present) == 1 and self.alone == "floor" and self.replacement is None:
             return running.at_floor(item, present, run_seed, replica)
-        run = running.context(self, item, present, run_seed, replica, recorder or Recorder())
+        run = running.context(self, item, present, run_seed, replica, recorder or Recorder(), replicas)
         return await running.episode(item, present, run, lambda: running.through_graph(self, run))
 
-    async def alone_on(self, item: Item, seat: str, *, run_seed: int = 0, replica: int = 0) -> Episode:
+    async def alone_on(
+        self,
+        item: Item,
+        seat: str,
+        *,
+        run_seed: int = 0,
+        replica: int = 0,
+        replicas: Mapping[str, int] | None = None,
+        recorder: Recorder | None = None,
+    ) -> Episode:
         """The seat's own single answer to the item, outside the protocol: its individual strength on this item."""
         self.pool.check(seat)
         present = frozenset((seat,))
-        run = running.context(self, item, present, run_seed, replica, Recorder())
+        run = running.context(self, item, present, run_seed, replica, recorder or Recorder(), replicas)
         return await running.episode(item, present, run, lambda: running.own_answer(run, seat))
 
     def _present(self, coalition: Collection[str] | None) -> frozenset[str]:

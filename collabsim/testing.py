@@ -1,7 +1,8 @@
 """Checks that any protocol can be put through, ours or a user's, with one call: `check_protocol(build)`.
 
 In: a build function or a registered name, and its options. Out: nothing; an `AssertionError` that names the broken rule,
-the coalition and the item. Models are simulated, so a check takes a second. What is checked:
+the coalition and the item. Models are simulated, so a check takes a second; a protocol that fits something is fitted on
+sample dev items. What is checked:
 
 - every one of the 2^n masks has an outcome in [0, 1]; nobody present is worth the floor, without any call (or what the
   base, a helper, answers, where the protocol says so);
@@ -21,6 +22,7 @@ from itertools import combinations, permutations
 from typing import Any
 
 from collabsim.coalitions.forecast import calls_per_run
+from collabsim.fitting import Fitted, afit
 from collabsim.loop import run_sync
 from collabsim.models.simulated import SimulatedModel
 from collabsim.pool import Pool, Seat
@@ -43,13 +45,23 @@ def sample_items(count: int = 6) -> list[Item]:
     return [item for pair in zip(sums, products, strict=True) for item in pair][:count]
 
 
+def sample_dev_items(count: int = 8) -> list[Item]:
+    """Other sums and products, for what a protocol fits."""
+    return [
+        make_item(f"What is {k + 20} + {k + 30}?", str(2 * k + 50), topic=TOPICS[0])
+        if k % 2
+        else make_item(f"What is {k + 20} times {k + 30}?", str((k + 20) * (k + 30)), topic=TOPICS[1])
+        for k in range(count)
+    ]
+
+
 def sample_pool(names: Sequence[str], items: Sequence[Item], *, greedy: bool = False) -> Pool:
     """Simulated seats of different skill that listen to each other and now and then give no answer."""
     sampling = Sampling(temperature=0.0 if greedy else 1.0)
     seats = {}
     for k, name in enumerate(sorted(names)):
         model = SimulatedModel(name=f"member {k}", skill=k - 1.0, conformity=0.4, no_answer_rate=0.1)
-        model.study(items)
+        model.study([*items, *sample_dev_items()])
         seats[name] = Seat(name, model, sampling=sampling, description=f"a model for {TOPICS[k % 2]}")
     return Pool({name: seats[name] for name in names})
 
@@ -85,7 +97,9 @@ async def acheck_protocol(
         helpers=helpers or Pool(),
         store=GenerationStore(None),
     )
-    system.study(items)
+    system.study([*items, *sample_dev_items()])
+    if system.protocol.fit is not None or "dev" in system.protocol.needs:
+        system = await _fitted(system)
     check_graph(system)
     await check_masks(system, items)
     await check_seat_order(system, items)
@@ -133,7 +147,7 @@ async def check_seat_order(system: System, items: Sequence[Item]) -> None:
     """A pool with its seats in another order gives the same outcomes."""
     seats = system.pool.seats
     for order in list(permutations(seats))[1:4]:
-        other = replace(system, pool=Pool({name: system.pool[name] for name in order}))
+        other = await _refitted(replace(system, pool=Pool({name: system.pool[name] for name in order})))
         for present in coalitions(seats):
             for item in items[:3]:
                 first, second = await system.arun(item, present), await other.arun(item, present)
@@ -149,7 +163,7 @@ async def check_duplicates(system: System, items: Sequence[Item]) -> None:
     if len(seats) < 2:
         return
     pool = sample_pool(seats, items, greedy=True)
-    twins = replace(system, pool=Pool({**pool, seats[1]: replace(pool[seats[0]], name=seats[1])}))
+    twins = await _refitted(replace(system, pool=Pool({**pool, seats[1]: replace(pool[seats[0]], name=seats[1])})))
     for present in coalitions(seats[2:]):
         for item in items:
             with_first = await twins.arun(item, present | {seats[0]})
@@ -167,6 +181,16 @@ async def check_isolation(system: System, items: Sequence[Item]) -> None:
     for (item, present), one, many in zip(plan, alone, together, strict=True):
         where = f"coalition {sorted(present)} on {item.question!r}"
         _hold(one == many.outcome, f"{where}: {one} by itself, {many.outcome} among other runs")
+
+
+async def _refitted(system: System) -> System:
+    """A system with another pool, fitted anew if it was fitted before."""
+    return await _fitted(system) if system.fitted.inputs else system
+
+
+async def _fitted(system: System) -> System:
+    unfitted = replace(system, fitted=Fitted())
+    return replace(unfitted, fitted=await afit(unfitted, sample_dev_items()))
 
 
 def _hold(holds: bool, rule: str) -> None:

@@ -15,6 +15,11 @@ from collabsim.tasks.item import Answer, Answers
 
 def plurality(replies: Iterable[Reply], answers: Answers) -> Final:
     """The most frequent answer, each answer shown by the first reply that gave it; nothing when no reply has one."""
+    return share(leading(replies, answers)[0])
+
+
+def leading(replies: Iterable[Reply], answers: Answers) -> tuple[list[Reply], int]:
+    """The first reply of each most frequent answer, and how many gave it; `([], 0)` when no reply has an answer."""
     voters: list[Reply] = []
     ballots: list[Answer] = []
     for reply in replies:
@@ -23,10 +28,10 @@ def plurality(replies: Iterable[Reply], answers: Answers) -> Final:
             voters.append(reply)
             ballots.append(answer)
     if not ballots:
-        return ()
+        return [], 0
     classes = answers.group(ballots)
     most = max(map(len, classes))
-    return share([voters[members[0]] for members in classes if len(members) == most])
+    return [voters[members[0]] for members in classes if len(members) == most], most
 
 
 def share(replies: Sequence[Reply]) -> Final:

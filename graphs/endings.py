@@ -1,4 +1,4 @@
-"""How protocols end: by a vote, or by a role that reads the last answers and writes the final output."""
+"""How protocols end: by a vote, with the reply of the one seat that was asked, or by a role that reads the last answers."""
 
 from __future__ import annotations
 
@@ -50,6 +50,17 @@ def end_by_vote(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> 
     graph.add_node("vote", vote)
     join(graph, after, "vote")
     graph.add_edge("vote", END)
+
+
+def end_by_reply(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> None:
+    """The last reply of the one seat that was asked is the final output."""
+
+    async def finish(state: State, runtime: Any) -> dict[str, Any]:
+        return {"final": share(list(last_replies(state, context_of(runtime)).values()))}
+
+    graph.add_node("finish", finish)
+    join(graph, after, "finish")
+    graph.add_edge("finish", END)
 
 
 def end_by_role(

@@ -96,6 +96,7 @@ async def choose_on_dev(system: System, dev_items: Sequence[Item], seed: int) ->
     absent=ABSENT,
     calls=lambda present, **_: 1,  # noqa: ARG005
     fit=choose_on_dev,
+    fit_calls=lambda seats, **_: 2**seats - seats - 1,
     empty="base",
     per_coalition=True,
 )

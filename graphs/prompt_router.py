@@ -13,20 +13,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 
 from collabsim.asking import AskRole
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.quoting import check_placeholder, fill
 from collabsim.request import Messages, with_text
-from collabsim.state import State, last_replies, slot
+from collabsim.state import State, slot
 from collabsim.system import System
 from collabsim.tasks.item import Item
-from collabsim.voting import share
 
-from .rounds import add_round, join, new_graph
+from .endings import end_by_reply
+from .rounds import add_round, new_graph
 
 ROUTE = (
     "Do not answer the question yourself. Which of these models is most likely to answer it right?\n\n{models}\n\n"
@@ -85,11 +85,6 @@ class IfChosen:
         return run.item.messages if chosen_seat(state, run) == self.seat else None
 
 
-async def finish(state: State, runtime: Any) -> dict[str, Any]:
-    """The picked seat's reply is the final output."""
-    return {"final": share(list(last_replies(state, context_of(runtime)).values()))}
-
-
 async def describe_by_dev(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
     """`fit`: one line for each seat, with the share of dev items it gets right by topic."""
     descriptions = {}
@@ -116,9 +111,7 @@ def prompt_router(seats: Sequence[str], *, route: str = ROUTE) -> StateGraph[Any
     graph.add_node("route", AskRole("route", "router", Route(route), draw=ROUTER_DRAW))
     graph.add_edge(START, "route")
     nodes = [node for seat in seats for node in add_round(graph, [seat], prompt=IfChosen(seat), after=["route"])]
-    graph.add_node("finish", finish)
-    join(graph, nodes, "finish")
-    graph.add_edge("finish", END)
+    end_by_reply(graph, nodes)
     return graph
 
 

@@ -11,12 +11,12 @@ from collabsim.asking import Ask, Prompt, opening
 from collabsim.state import State, slot
 
 
-def new_graph() -> StateGraph[Any, Any, Any, Any]:
-    """An empty graph over the shared state.
+def new_graph(schema: type = State) -> StateGraph[Any, Any, Any, Any]:
+    """An empty graph over the shared state, or over a protocol's own extension of it.
 
     It names no context schema: LangGraph's server would try to make a run context of an empty dictionary.
     """
-    return StateGraph(State)
+    return StateGraph(schema)
 
 
 def add_round(

@@ -48,7 +48,8 @@ def protocol_of_the_guide():
 
 
 def test_every_example_is_tested_here():
-    tested = {"demo.yaml", "quickstart.yaml", "servers.yaml", "my_protocol.py", "python_api.py"}
+    tested = {"demo.yaml", "quickstart.yaml", "servers.yaml", "replies.jsonl", "my_protocol.py", "python_api.py"}
+    tested |= {"train_vote.yaml"}  # in trainers/test_train_command.py
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
 
@@ -99,6 +100,19 @@ async def test_the_protocol_of_the_guide_counts_the_seats_that_agree_with_themse
     }
     episode = await System(protocol_of_the_guide(), pool).arun(make_item("What is 2 + 3?", "5"))
     assert [output.text for output in episode.final] == [final]
+
+
+def test_the_replies_of_the_scoring_example_get_their_scores():
+    command = [str(COMMAND), "score", "--kind", "expression"]
+    replies = (EXAMPLES / "replies.jsonl").read_text(encoding="utf-8")
+    done = subprocess.run(command, input=replies, capture_output=True, text=True, check=True)
+    scores = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["score"], row["verdict"]) for row in scores] == [
+        (1.0, "right"),
+        (1.0, "right"),
+        (0.0, "wrong"),
+        (0.0, "unparsed"),
+    ]
 
 
 def test_the_python_example_runs_as_a_script():

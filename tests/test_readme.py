@@ -53,10 +53,11 @@ def workspace(tmp_path, monkeypatch) -> Path:
     sys.modules.pop("my_protocol", None)
 
 
-def collabsim(arguments: list[str], folder: Path, **variables: str) -> str:
+def collabsim(arguments: list[str], folder: Path, typed: str | None = None, **variables: str) -> str:
     """Standard output of a command that must succeed."""
+    environment = {**os.environ, **variables}
     done = subprocess.run(
-        [str(COMMAND), *arguments], cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True
+        [str(COMMAND), *arguments], cwd=folder, env=environment, input=typed, capture_output=True, text=True
     )
     assert done.returncode == 0, f"{arguments}: exit code {done.returncode}\n{done.stderr}"
     return done.stdout
@@ -74,7 +75,8 @@ def run(block: Block, names: dict, folder: Path) -> None:
         exec(compile(block.text, f"README.md, block at line {block.line}", "exec"), names)
     for words in commands(block) if block.language == "bash" else ():
         if words[0] == "collabsim":
-            collabsim(words[1:], folder)
+            arguments, _, source = " ".join(words[1:]).partition(" < ")
+            collabsim(arguments.split(), folder, (folder / source).read_text(encoding="utf-8") if source else None)
 
 
 @pytest.mark.slow

@@ -11,24 +11,35 @@ WINDOW = 256
 END = 2
 
 
-def vllm_folder(folder: Path, seed: int = 0, end_ids: tuple[int, ...] = (END,), window: int = WINDOW) -> Path:
-    """A folder with a two-layer Llama in float32 and a byte-level tokenizer: nearly every token is one byte."""
+def vllm_folder(
+    folder: Path,
+    seed: int = 0,
+    end_ids: tuple[int, ...] = (END,),
+    window: int = WINDOW,
+    *,
+    tied: bool = False,
+    template: str | None = None,
+    dtype: str = "float32",
+) -> Path:
+    """A folder with a two-layer Llama and a byte-level tokenizer: nearly every token is one byte."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    write_folder(folder)
+    write_folder(folder, template=template)
     (folder / "model.safetensors").unlink()
     vocabulary = len(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]) + 2
     sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "head_dim": 32}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1}
     ids = {"vocab_size": vocabulary, "bos_token_id": 1, "eos_token_id": list(end_ids), "pad_token_id": 0}
-    config = AutoConfig.for_model("llama", max_position_embeddings=window, **sizes, **heads, **ids)
+    config = AutoConfig.for_model(
+        "llama", max_position_embeddings=window, tie_word_embeddings=tied, **sizes, **heads, **ids
+    )
     generator = torch.Generator().manual_seed(seed)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.15, generator=generator)
-    model.save_pretrained(folder)
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
     return folder
 
 

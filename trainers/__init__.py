@@ -1,1 +1,31 @@
-"""Trainers of a node inside a live system. Left empty on purpose until C-RL lands; no command refers to it yet."""
+"""Training a node in place: C-RL, its baselines, and the comparison of both.
+
+Names are loaded on first use, so that importing this package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .policy import Policy
+    from .settings import TrainConfig
+    from .training import TrainResult, atrain, train
+
+_HOME = {
+    "Policy": "policy",
+    "TrainConfig": "settings",
+    "TrainResult": "training",
+    "atrain": "training",
+    "train": "training",
+}
+
+__all__ = ["Policy", "TrainConfig", "TrainResult", "atrain", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its module on first use."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)

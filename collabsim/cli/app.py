@@ -133,12 +133,18 @@ def _as_yaml(value: str | int) -> str:
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
     svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the table into an SVG file instead.")] = None,
+    answers: Annotated[
+        str | None, typer.Option(metavar="VERDICT", help="Show why answers scored so: unparsed, wrong, ..., or all.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Print the values of a finished run."""
+    """Print the values of a finished run, or why its answers scored as they did."""
     from collabsim.cli import report as command
 
-    command.run(folder, svg=svg, as_json=json)
+    if answers is not None:
+        command.show_answers(folder, answers, as_json=json)
+    else:
+        command.run(folder, svg=svg, as_json=json)
 
 
 @app.command()

@@ -49,11 +49,19 @@ def findings() -> Iterator[Finding]:
     yield package("datasets", "pip install 'collabsim[hub]'", what="hub: tasks")
     moco = find_spec("model_collaboration") is not None
     yield Finding("moco: tasks", "modelco" if moco else "missing", "" if moco else "pip install --no-deps modelco")
+    yield _sandbox()
     yield _store()
 
 
 def _python_remedy() -> str:
     return "" if (3, 11) <= sys.version_info[:2] <= (3, 13) else "use Python 3.11, 3.12 or 3.13"
+
+
+def _sandbox() -> Finding:
+    from collabsim.tasks.sandbox.floor import sandbox_report
+
+    report = sandbox_report()
+    return Finding("sandbox for code", report.found, report.remedy)
 
 
 def _store() -> Finding:

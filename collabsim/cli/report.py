@@ -1,4 +1,4 @@
-"""`collabsim report`: the values of a finished run, in the terminal or as a picture of it."""
+"""`collabsim report`: the values of a finished run, in the terminal or as a picture of it, and its answers one by one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from rich.console import Console
 
+from collabsim.coalitions.answers_kept import read_answers
+from collabsim.episode import Verdict
 from collabsim.errors import ConfigError, StoreError
+from collabsim.pool import nearest
+from collabsim.report.answers import list_answers
 from collabsim.report.terminal import show_values
-from collabsim.run_folder import RUN_FILE, VALUES_FILE, read_json
+from collabsim.run_folder import OUTCOMES_FILE, RUN_FILE, VALUES_FILE, read_json
 
 PICTURE_COLUMNS = 118
 """Width of the picture's terminal, in characters: the widest table fits, and a page still shows it in full."""
@@ -37,6 +41,22 @@ def run(folder: Path, *, svg: Path | None = None, as_json: bool) -> None:
         sys.stdout.write(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
     else:
         show_values(values, Console())
+
+
+def show_answers(folder: Path, verdict: str, *, as_json: bool) -> None:
+    """Print the final texts of a run with what was read in them and why they are right or not.
+
+    Works on a run that is not finished too. Raises `ConfigError` for a folder or a verdict that does not exist.
+    """
+    wanted = (*get_args(Verdict), "all")
+    if verdict not in wanted:
+        raise ConfigError(f"--answers: expected {', '.join(wanted)}, got {verdict!r}{nearest(verdict, wanted)}")
+    found = [answer for answer in read_answers(folder / OUTCOMES_FILE) if verdict in ("all", answer.verdict)]
+    if as_json:
+        for answer in found:
+            sys.stdout.write(json.dumps(answer._asdict(), ensure_ascii=False) + "\n")
+    else:
+        list_answers(found, Console())
 
 
 def picture(values: Mapping[str, Any]) -> str:

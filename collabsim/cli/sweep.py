@@ -19,6 +19,7 @@ from collabsim.config.schema import Config
 from collabsim.context import Recorder
 from collabsim.episode import Call, Reply
 from collabsim.errors import ConfigError
+from collabsim.fitting import afit
 from collabsim.loop import run_sync
 from collabsim.report.progress import RichProgress
 from collabsim.report.terminal import show_values
@@ -152,6 +153,8 @@ def show_prompts(path: Path, overrides: Sequence[str]) -> None:
     for name in helpers:
         helpers = helpers.replace(name, SimulatedModel(name=name))
     system = replace(system, helpers=helpers)
-    system.study([item])
+    system.study([item, *prepared.task.dev])
+    if system.protocol.fit is not None:
+        system = replace(system, fitted=run_sync(afit(system, prepared.task.dev, seed=prepared.config.sweep.seed)))
     Console().print("Replies shown inside prompts are simulated; no model of the pool was called.", highlight=False)
     system.run(item, run_seed=prepared.config.sweep.seed, recorder=_PromptRecorder(prepared.system))

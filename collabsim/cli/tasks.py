@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,14 +13,20 @@ from typing import Any
 
 import yaml
 from rich.console import Console
-from rich.table import Table
 
 from collabsim.errors import ConfigError
 from collabsim.pool import nearest
+from collabsim.report.task_listing import golds, show_facts, show_item, show_list
 from collabsim.tasks import Task, list_tasks, load_task
+from collabsim.tasks.data_sets import DATA_SETS
+from collabsim.tasks.moco import moco_folder
+from collabsim.tasks.option_order import gold_histogram
 
 SHOWN_ITEMS = 20
-"""Items that are loaded to show a task that was given no limit."""
+"""Items that are drawn to show a generator that was given no limit."""
+
+ALL = 1 << 31
+"""More dev items than any set has."""
 
 
 def run(name: str | None, overrides: Sequence[str], *, as_json: bool) -> None:
@@ -27,8 +34,17 @@ def run(name: str | None, overrides: Sequence[str], *, as_json: bool) -> None:
     if name is None:
         _show_all(as_json=as_json)
         return
-    settings = {"limit": SHOWN_ITEMS, **_settings(overrides)}
-    _show_one(load_task(name, base=Path(), **settings), as_json=as_json)
+    settings = {**_defaults(name), **_settings(overrides)}
+    task = load_task(name, base=Path(), **settings)
+    _show_one(task, as_json=as_json)
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    """A few items of a generator; all of a known set with both its parts, so that every repair is counted."""
+    if name.startswith("reasoning_gym:"):
+        return {"limit": SHOWN_ITEMS}
+    known = name.removeprefix("moco:") in DATA_SETS and moco_folder() is not None
+    return {"dev": {"limit": ALL}} if known else {}
 
 
 def _settings(overrides: Sequence[str]) -> dict[str, Any]:
@@ -56,46 +72,45 @@ def _value(override: str, text: str) -> Any:
 
 
 def _show_all(*, as_json: bool) -> None:
-    rows = [asdict(row) for row in list_tasks()]
+    rows = list_tasks()
     if as_json:
-        sys.stdout.write(json.dumps(rows, indent=1) + "\n")
-        return
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in rows[0] if rows else ("name",):
-        table.add_column(column)
-    for row in rows:
-        table.add_row(*("-" if value is None else str(value) for value in row.values()))
-    console = Console()
-    console.print(table)
-    console.print(
-        "\nAlso jsonl:PATH for your own file and hub:ID for a data set of the Hugging Face hub.", highlight=False
-    )
+        sys.stdout.write(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    else:
+        show_list(rows, Console())
 
 
 def _show_one(task: Task, *, as_json: bool) -> None:
     item = task.items[0]
+    letters = gold_histogram(task.items)
+    asked_for_all = {"short_of_limit", "dev_short_of_limit"}
+    kinds = dict(Counter(item.view.kind for item in task.items).most_common())
     facts = {
         "name": task.name,
         "kind": task.kind,
+        "kinds": kinds,
         "items": len(task.items),
         "dev_items": len(task.dev),
-        "chance": round(sum(entry.chance for entry in task.items) / len(task.items), 4),
-        "notes": dict(task.notes),
+        "chance": round(task.chance, 4),
+        "golds": dict(letters.counts),
+        "majority": letters.majority if letters.flagged else None,
+        "notes": {name: count for name, count in task.notes.items() if name not in asked_for_all},
     }
     if as_json:
         shown = {
             "id": item.id,
             "messages": [message._asdict() for message in item.view.messages],
             "gold": item.gold_text,
+            "golds": golds(item),
         }
         sys.stdout.write(json.dumps({**facts, "example": shown}, indent=1, ensure_ascii=False) + "\n")
         return
     console = Console()
-    for name, value in facts.items():
-        console.print(f"{name:<10} {value}", markup=False, highlight=False)
-    console.rule("an item as a model sees it", align="left")
-    for message in item.view.messages:
-        console.print(f"[bold]{message.role}[/bold]", highlight=False)
-        console.print(message.content, markup=False, highlight=False)
-    console.rule("gold", align="left")
-    console.print(item.gold_text, markup=False, highlight=False)
+    hidden = {"majority"} | ({"kinds"} if len(kinds) == 1 else set())
+    show_facts({name: value for name, value in facts.items() if name not in hidden and value != {}}, console)
+    if letters.flagged:
+        console.print(
+            f"[yellow]{letters.share:.0%} of the golds are {letters.majority}: a model that always says so "
+            "is right as often; set shuffle_options=true[/yellow]",
+            highlight=False,
+        )
+    show_item(item, console)

@@ -34,6 +34,10 @@ def forecast(sweep: Sweep) -> dict[str, int]:
     own = len(system.pool) * len(sweep.task.items)
     replaced = 0 if system.replacement is None else own  # the replacement's own opening answer in every seat
     fitting = len(system.pool) * len(sweep.task.dev)
+    fit_calls = system.protocol.fit_calls
+    if fit_calls is not None:
+        later += (more := fit_calls(len(system.pool), **system.options) * len(sweep.task.dev))
+        calls += more
     seats = [*system.pool.values(), *system.helpers.values()]
     generations = min(own + replaced + later + fitting, calls + own + fitting)
     return {

@@ -19,6 +19,7 @@ from collabsim.seeds import digest
 from collabsim.store import GenerationStore
 from collabsim.store.journal import Journal, Statement
 from collabsim.store.sqlite import Schema
+from collabsim.tasks.item import Score
 
 Kind = Literal["coalition", "alone"]
 
@@ -38,6 +39,13 @@ SCHEMA = Schema(
                  prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL) WITHOUT ROWID""",
             "CREATE TABLE text (id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
         ),
+        (
+            # why a text scored as it did: one row for all runs of an item that ended with it
+            """CREATE TABLE judgement (
+                 item TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
+                 score REAL, verdict TEXT NOT NULL, extracted TEXT, reason TEXT NOT NULL,
+                 PRIMARY KEY (item, text, finish)) WITHOUT ROWID""",
+        ),
     ),
 )
 KEEP_GENERATION = (
@@ -55,6 +63,13 @@ class Row(NamedTuple):
     outcome: float | None
     verdict: Verdict | None
     error: dict[str, str] | None
+    cut: bool = False
+    """Whether a text of the final output ended at its token limit."""
+
+
+def was_cut(episode: Episode) -> bool:
+    """Whether a text of the final output ended at its token limit."""
+    return any(output.finish == "length" for output in episode.final)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +112,10 @@ class OutcomeLog:
         """Every recorded run, failed ones included."""
         if self._journal is None:
             return
-        for row in self._journal.read("SELECT kind, coalition, item, outcome, verdict, error FROM run"):
-            kind, coalition, item, outcome, verdict, error = row
-            yield Row(kind, coalition, item, outcome, verdict, json.loads(error) if error else None)
+        cut = """final LIKE '%"length"]%'"""  # ids are hexadecimal: only a finish can say it
+        for row in self._journal.read(f"SELECT kind, coalition, item, outcome, verdict, error, {cut} FROM run"):
+            kind, coalition, item, outcome, verdict, error, was_cut = row
+            yield Row(kind, coalition, item, outcome, verdict, json.loads(error) if error else None, bool(was_cut))
 
     def record(self, kind: Kind, coalition: str, episode: Episode) -> None:
         """Queue an episode, with the generations and texts that are not in the file yet."""
@@ -108,12 +124,14 @@ class OutcomeLog:
         self._check_last()
         statements = list(self._new_generations(episode.calls))
         final = []
-        for output in episode.final:
+        for place, output in enumerate(episode.final):
             text_id = digest(output.text)[:24]
             if text_id not in self._known:
                 self._known.add(text_id)
                 statements.append(("INSERT OR IGNORE INTO text VALUES (?, ?)", (text_id, output.text)))
             final.append([text_id, output.weight, output.finish])
+            if place < len(episode.scores):
+                statements += self._new_judgement((episode.item_id, text_id, output.finish), episode.scores[place])
         error = episode.error and {
             "kind": episode.error.kind,
             "message": episode.error.message,
@@ -134,6 +152,13 @@ class OutcomeLog:
         )
         statements.append(("INSERT OR REPLACE INTO run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values))
         self._last = self._journal.append_all(statements)
+
+    def _new_judgement(self, key: tuple[str, str, str], score: Score) -> list[Statement]:
+        if "\n".join(key) in self._known:
+            return []
+        self._known.add("\n".join(key))
+        found = (score.score, score.verdict, score.extracted, score.reason)
+        return [("INSERT OR REPLACE INTO judgement VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, *found))]
 
     def _new_generations(self, calls: tuple[Call, ...]) -> Iterator[Statement]:
         for call in calls:

@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from collabsim.coalitions.masks import label, parse_label
-from collabsim.coalitions.outcomes import Cost, Kind, OutcomeLog
+from collabsim.coalitions.outcomes import Cost, Kind, OutcomeLog, was_cut
 from collabsim.coalitions.plan import Plan, make_plan
 from collabsim.coalitions.players import Players
 from collabsim.coalitions.table import GameTable
@@ -162,7 +162,8 @@ class _State:
         for row in log.rows():
             if row.outcome is not None and row.item in known:
                 table = self._table(row.kind)
-                table.put(row.item, parse_label(table.players, row.coalition), row.outcome, row.verdict)
+                mask = parse_label(table.players, row.coalition)
+                table.put(row.item, mask, row.outcome, row.verdict, cut=row.cut)
 
     def _table(self, kind: Kind) -> GameTable:
         return self.table if kind == "coalition" else self.alone
@@ -208,7 +209,8 @@ class _State:
         if episode.outcome is None:
             self.failures[evaluation] = episode.error
         else:
-            table.put(evaluation.item, evaluation.mask, episode.outcome, episode.verdict)
+            cut = was_cut(episode)
+            table.put(evaluation.item, evaluation.mask, episode.outcome, episode.verdict, cut=cut)
         self.log.record(evaluation.kind, label(table.players, evaluation.mask), episode)
         self.cost = self.cost.plus(evaluation.kind, episode)
         self.sweep.progress.advance(episode)

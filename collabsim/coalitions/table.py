@@ -32,16 +32,21 @@ class GameTable:
         self._row = {item: row for row, item in enumerate(self.item_ids)}
         self._columns: dict[int, Column] = {}
         self._verdicts: dict[int, NDArray[np.int8]] = {}
+        self._cut: dict[int, NDArray[np.bool_]] = {}
 
-    def put(self, item_id: str, mask: int, outcome: float, verdict: Verdict | None = None) -> None:
-        """Enter one outcome, in [0, 1]; a later one for the same place replaces it."""
+    def put(
+        self, item_id: str, mask: int, outcome: float, verdict: Verdict | None = None, *, cut: bool = False
+    ) -> None:
+        """Enter one outcome, in [0, 1]; a later one for the same place replaces it. `cut`: it ended at a token limit."""
         column = self._columns.get(mask)
         if column is None:
             column = self._columns[mask] = np.full(len(self.item_ids), np.nan)
             self._verdicts[mask] = np.zeros(len(self.item_ids), dtype=np.int8)
+            self._cut[mask] = np.zeros(len(self.item_ids), dtype=np.bool_)
         row = self._row[item_id]
         column[row] = outcome
         self._verdicts[mask][row] = VERDICTS.index(verdict)
+        self._cut[mask][row] = cut
 
     def has(self, item_id: str, mask: int) -> bool:
         """Whether this outcome is there."""
@@ -82,7 +87,13 @@ class GameTable:
         table = GameTable(self.players, kept)
         table._columns = {mask: column[rows] for mask, column in self._columns.items()}
         table._verdicts = {mask: verdicts[rows] for mask, verdicts in self._verdicts.items()}
+        table._cut = {mask: cut[rows] for mask, cut in self._cut.items()}
         return table
+
+    def cut_rate(self, mask: int) -> float:
+        """Share of the items on which a coalition's final output ended at a token limit, in [0, 1]."""
+        self.column(mask)
+        return float(self._cut[mask].mean())
 
     def rate(self, verdict: Verdict, mask: int) -> float:
         """Share of the items on which a coalition's final output got this verdict, in [0, 1]."""

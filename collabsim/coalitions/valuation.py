@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from collabsim.coalitions import approximators, masks, values
+from collabsim.coalitions.answer_rates import answer_rates, warnings
 from collabsim.coalitions.intervals import Estimate, estimates, mean_interval, pairwise_differences
 from collabsim.coalitions.orders import Chains, evaluate_orders
 from collabsim.coalitions.plan import Plan
@@ -43,6 +44,7 @@ def valuate(
     """All values of a sweep without its cost. Raises `MissingOutcomesError` when the tables are not complete."""
     individual = _individual(alone, players)
     found = _estimators(plan)(table, plan)
+    rates = answer_rates(table, alone, plan, task)
     return {
         "players": list(players.names),
         "n_items": len(table.item_ids),
@@ -55,7 +57,8 @@ def valuate(
         "efficiency_gap": found["efficiency_gap"],
         "differences": _differences(players.names, found.get("shapley"), plan.seed),
         "relation": _relation(players.names, individual, found),
-        "rates": _rates(table, alone, task),
+        "rates": rates,
+        "warnings": warnings(rates, task),
         "definitions": definitions(system, plan, players),
     }
 
@@ -201,17 +204,6 @@ def _relation(names: Sequence[str], individual: Floats, found: dict[str, Any]) -
         "inverted": [[names[p.first], names[p.second]] for p in result.pairs if p.verdict == "inverted"],
         "spearman": result.correlations["shapley"].spearman,
         "correlations": correlations,
-    }
-
-
-def _rates(table: GameTable, alone: GameTable, task: Task) -> dict[str, Any]:
-    """What stands beside every accuracy: how often nothing could be parsed, and what a blind guess scores."""
-    everyone = masks.full(len(table.players))
-    unparsed = {seat: alone.rate("unparsed", 1 << k) for k, seat in enumerate(alone.players)}
-    kept = [task.item(item) for item in table.item_ids]
-    return {
-        "unparsed": {"system": table.rate("unparsed", everyone), **unparsed},
-        "chance": sum(item.chance for item in kept) / len(kept),
     }
 
 

@@ -65,6 +65,8 @@ def make_task(config: Config, base: Path) -> Task:
         prompt=task.prompt,
         fields=task.fields,
         kind=task.kind,
+        shuffle_options=task.shuffle_options,
+        self_test=task.self_test,
     )
 
 

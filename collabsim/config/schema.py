@@ -1,7 +1,7 @@
 """The schema of a config file. Every key a user may write, its meaning and its default; unknown keys are refused.
 
 Left out on purpose: the options of models, protocols and data sets, which are checked by their owners, and the sections
-of commands that other packages bring (`train`), which are checked by these commands.
+of commands that other packages bring (`train`, `compare`), which are checked by these commands.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from collabsim.request import Sampling
 
-PLACEMENT = ("store", "out", "concurrency", "executor", "train")
+PLACEMENT = ("store", "out", "concurrency", "executor", "train", "compare")
 """Keys that say where and how a sweep runs, not what it measures: no part of a run's identity."""
 
 
@@ -77,7 +77,7 @@ class TaskConfig(Section):
     """The items that a system is run on."""
 
     source: str
-    """`jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`."""
+    """A known data set (`gsm8k`), `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`."""
     options: dict[str, Any] = {}
     split: str = "test"
     limit: int | None = None
@@ -91,6 +91,10 @@ class TaskConfig(Section):
     fields: dict[str, str] | None = None
     """Which columns of a hub data set hold question, answer, choices."""
     kind: str | None = None
+    shuffle_options: bool | None = None
+    """Whether each item's options come in an order of its own; by default where a set always has the same one right."""
+    self_test: Literal["sample", "all", "none"] = "sample"
+    """How many reference solutions are run at load, where answers are programs."""
 
 
 class SweepConfig(Section):
@@ -119,6 +123,8 @@ class Config(Section):
     sweep: SweepConfig = SweepConfig()
     train: dict[str, Any] | None = None
     """Read by the `train` command."""
+    compare: dict[str, Any] | None = None
+    """Read by the `compare` command."""
     store: str | None = None
     """File of the generation store; default in the user's cache folder."""
     out: str | None = None

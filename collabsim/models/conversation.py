@@ -1,6 +1,7 @@
-"""How a simulated model reads a prompt: the answers that others declare, its own last answer, a list of options.
+"""How a simulated model reads a prompt: others' answers, its own last one, and whether something else is asked.
 
-In: the text of a conversation. Out: declared answers (`Answer: X`, `the answer is X`) and numbered options. In a
+In: the text of a conversation. Out: declared answers (`Answer: X`, `the answer is X`), numbered options, numbered quoted
+answers to compare, whether a confidence or the continuation of a text is asked for. In a
 quoted block (lines that start with `> `) only the last declaration counts, since a block is one speaker; outside of
 quotes every declaration counts. Left out on purpose: any understanding of prose.
 """
@@ -30,6 +31,11 @@ _ASKS_FOR_NUMBER = re.compile(
     r"\b(?:reply|answer|respond|return|output|give|write|state|choose|pick|name|select)\b[^.\n]{0,60}\bnumbers?\b",
     re.IGNORECASE,
 )
+
+_LABEL = re.compile(r"\w+ (\d+):\Z")
+_ASKS_FOR_SEVERAL = re.compile(r"\bnumbers\b", re.IGNORECASE)
+_ASKS_FOR_CONFIDENCE = re.compile(r"\bhow (?:likely|sure|certain|confident)\b.*\b0 to 100\b", re.IGNORECASE | re.DOTALL)
+_ASKS_TO_GO_ON = re.compile(r"\b(?:continue|go on|carry on)\b.{0,60}\bstops?\b", re.IGNORECASE | re.DOTALL)
 
 
 def declared(text: str, item: Item) -> list[str]:
@@ -75,12 +81,46 @@ def own_answer(match: Match, messages: Messages) -> str | None:
 
 def numbered_options(text: str) -> list[tuple[int, str]]:
     """(number, text) of each option when a text lists options 1..k (or 0..k-1) and asks for a number, else nothing."""
-    plain = "\n".join(block for quoted, block in _blocks(text) if not quoted)
+    plain = _unquoted(text)
     options = [(int(number), option.strip()) for number, option in _OPTION.findall(plain)]
     numbers = [number for number, _ in options]
     in_order = numbers in (list(range(len(numbers))), list(range(1, len(numbers) + 1)))
     asked = _ASKS_FOR_NUMBER.search(_OPTION.sub("", plain))
     return options if options and in_order and asked else []
+
+
+def numbered_answers(text: str, item: Item) -> list[tuple[int, str | None]]:
+    """(number, declared answer) of each quoted block under a label `Answer 2:`, when a text asks for numbers.
+
+    Nothing when it asks for none, or when fewer than two such blocks stand in it.
+    """
+    found: list[tuple[int, str | None]] = []
+    before = ""
+    for quoted, block in _blocks(text):
+        label = _LABEL.search(before.rstrip()) if quoted else None
+        if label:
+            found.append((int(label[1]), next(reversed(declared(block, item)), None)))
+        before = block
+    return found if len(found) > 1 and _ASKS_FOR_NUMBER.search(_unquoted(text)) else []
+
+
+def asks_for_several(text: str) -> bool:
+    """Whether a text that lists numbered answers wants all their numbers, rather than one."""
+    return bool(_ASKS_FOR_SEVERAL.search(_unquoted(text)))
+
+
+def asks_for_confidence(messages: Messages) -> bool:
+    """Whether the last turn asks how sure the model is of the answer it gave in the turn before, from 0 to 100."""
+    return _follows_own_turn(messages) and bool(_ASKS_FOR_CONFIDENCE.search(messages[-1].content))
+
+
+def asks_to_go_on(messages: Messages) -> bool:
+    """Whether the last turn asks to continue the text of the turn before where it stops."""
+    return _follows_own_turn(messages) and bool(_ASKS_TO_GO_ON.search(messages[-1].content))
+
+
+def _follows_own_turn(messages: Messages) -> bool:
+    return [message.role for message in messages[-2:]] == ["assistant", "user"]
 
 
 def fitting_options(options: Iterable[tuple[int, str]], topic: str) -> list[int]:
@@ -112,6 +152,10 @@ def _blocks(text: str) -> Iterator[tuple[bool, str]]:
         lines.append(line.lstrip().removeprefix(">").removeprefix(" ") if marked else line)
     if lines:
         yield quoted, "\n".join(lines)
+
+
+def _unquoted(text: str) -> str:
+    return "\n".join(block for quoted, block in _blocks(text) if not quoted)
 
 
 def _option_letter(text: str, choices: Mapping[str, str]) -> str | None:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
+from collabsim.errors import PrerequisiteError
 from collabsim.seeds import SEED_BITS, derive_seed
 from collabsim.tasks.item import Item
 
@@ -45,6 +46,11 @@ def canonical_answer(text: str) -> str | Fraction:
 def right_answer(item: Item) -> str:
     """The gold in the form that tasks ask for: the letter of a choice, else the gold's text."""
     gold = item.gold_text.strip()
+    if not gold and item.view.kind == "code":
+        raise PrerequisiteError(
+            f"item {item.id} has tests but no reference solution, so a simulated model cannot answer it; use real models, "
+            "or a source with solutions (options: {road: hub})"
+        )
     choices = item.view.choices
     if not choices or gold in choices:
         return gold

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from pydantic import ConfigDict, Field
 
 from collabsim.episode import Reply, Tokens, Usage
-from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.errors import CallError, ConfigError, PrerequisiteError
 from collabsim.models.dtype import likely_device, resolve_dtype
 from collabsim.models.engine import Engine, TokenRequest
 from collabsim.models.engines import shared_engine
@@ -126,13 +126,19 @@ class LocalModel(TypedChatModel):
         plan_room(len(prompt_ids), sampling.max_tokens, engine.max_model_len)
         stop = tuple(dict.fromkeys((*sampling.stop, *self.prompter.stop)))
         asked = TokenRequest(prompt_ids, sampling.replace(stop=stop), request.seed)
+        revision = engine.revision
         said = await asyncio.wrap_future(engine.submit(asked))
+        if engine.revision != revision:
+            raise CallError(
+                f"{self.spec}: expected one version of the weights throughout a call, got {revision} at its start and "
+                f"{engine.revision} at its end; replace weights when no call is under way, then ask again"
+            )
         return Reply(
             text=said.text,
             finish=said.finish,
             usage=Usage(len(prompt_ids), len(said.ids)),
             tokens=Tokens(prompt_ids, said.ids, said.logprobs),
-            revision=engine.revision,
+            revision=revision,
             seconds=time.perf_counter() - started,
         )
 

@@ -7,7 +7,8 @@ An own answer is right with probability `chance + (1 - chance) * sigmoid(skill(t
 three-parameter logistic model of item-response theory (Birnbaum 1968) with discrimination 1. Otherwise it is one of the
 item's distractors, uniformly. Shown others' answers, the model adopts their plurality with probability `conformity`
 (ties uniformly); else it keeps the answer it gave before in this conversation, or draws one. `expectations` has the
-formulas.
+formulas. Asked to rank numbered answers, it puts those first that are what it would answer itself; asked how sure it is of
+its answer, it states the probability above in percent; asked to go on with a text, it comes to the answer at once.
 
 Everything said is a function of identity, seed and messages (of identity and messages at temperature 0): the same in
 every process and in every order. Only infrastructure failures are not: `error_rate` is drawn anew for each attempt,
@@ -36,7 +37,16 @@ from pydantic import ConfigDict, Field, PrivateAttr, field_validator
 from collabsim.episode import Reply, Usage
 from collabsim.errors import CallError
 from collabsim.models.answer_key import AnswerKey, Match
-from collabsim.models.conversation import fitting_options, numbered_options, others_answers, own_answer
+from collabsim.models.conversation import (
+    asks_for_confidence,
+    asks_for_several,
+    asks_to_go_on,
+    fitting_options,
+    numbered_answers,
+    numbered_options,
+    others_answers,
+    own_answer,
+)
 from collabsim.models.distractors import (
     MOST_DISTRACTORS,
     canonical_answer,
@@ -161,7 +171,7 @@ class SimulatedModel(TypedChatModel):
         draws = _Draws(self.identity, seed, _digest(request.messages))
         silent = draws.uniform("no answer") < self.no_answer_rate
         said = None if silent else self._said(request, match, draws)
-        filler = self._filler(draws)
+        filler = "" if asks_to_go_on(request.messages) else self._filler(draws)
         text = f"{_OPEN_THOUGHT}{filler}" if said is None else f"{filler}{said}"
         return _cut(text, request)
 
@@ -171,7 +181,14 @@ class SimulatedModel(TypedChatModel):
         says = match.rest if match and match.turn == last else request.messages[last].content if last >= 0 else ""
         if options := numbered_options(says):
             return str(self._route(options, match, draws))
-        return None if match is None else f"Answer: {self._answer(request, match, draws)}"
+        if match is None:
+            return None
+        if shown := numbered_answers(says, match.item):
+            ranked = self._rank(shown, match.item, draws)
+            return ", ".join(map(str, ranked if asks_for_several(says) else ranked[:1]))
+        if asks_for_confidence(request.messages):
+            return str(round(100 * self.p_correct(match.item)))
+        return f"Answer: {self._answer(request, match, draws)}"
 
     def _answer(self, request: Request, match: Match, draws: _Draws) -> str:
         shown = others_answers(match, request.messages)
@@ -191,6 +208,16 @@ class SimulatedModel(TypedChatModel):
         if fitting and draws.uniform("route") < sigmoid(self.skill_on(topic)):
             return draws.choice("fitting option", fitting)
         return draws.choice("option", [number for number, _ in options])
+
+    def _rank(self, shown: Sequence[tuple[int, str | None]], item: Item, draws: _Draws) -> list[int]:
+        """Numbers of the shown answers: first those equal to what the model would answer itself, each part at random."""
+        own = canonical_answer(self._own_draw(item, draws))
+
+        def place(entry: tuple[int, str | None]) -> tuple[bool, float]:
+            number, answer = entry
+            return answer is None or canonical_answer(answer) != own, draws.uniform(f"place {number}")
+
+        return [number for number, _ in sorted(shown, key=place)]
 
     def _filler(self, draws: _Draws) -> str:
         first = draws.below("filler", len(_FILLER))

@@ -25,6 +25,7 @@ from collabsim.models.turns import Turns
 if TYPE_CHECKING:
     from collabsim.models.torch_batch import Row
     from collabsim.models.torch_session import TorchSession
+    from collabsim.models.torch_loading import Loaded
 
 MOST_BATCH_TOKENS = 32_768
 """Default budget: 64 rows of 512 tokens."""
@@ -39,7 +40,8 @@ class TransformersEngine:
 
     `dtype` and `device`: see `torch_loading.load`. `max_model_len`: shorter than the model's own window, to save memory.
     `max_batch_tokens`: rows times the longest that a row may come to (a request that is longer runs alone). `threads`:
-    CPU threads of torch in this process. Raises `ConfigError` and `PrerequisiteError`.
+    CPU threads of torch in this process. `loaded`: a model that others train meanwhile, instead of one loaded from the
+    folder; `during` is entered around each step. Raises `ConfigError` and `PrerequisiteError`.
     """
 
     def __init__(
@@ -52,10 +54,13 @@ class TransformersEngine:
         max_batch_tokens: int = MOST_BATCH_TOKENS,
         threads: int | None = None,
         revision: str = "0",
+        loaded: Loaded | None = None,
+        during: AbstractContextManager[Any] | None = None,
     ) -> None:
         from collabsim.models.torch_loading import load  # says in one line what is not installed
 
-        loaded = load(Path(folder), dtype, device)
+        self._trained_elsewhere = loaded is not None
+        loaded = loaded or load(Path(folder), dtype, device)
         from collabsim.models.endings import Endings
         from collabsim.models.torch_batch import Batch
 
@@ -74,6 +79,7 @@ class TransformersEngine:
         self._threads = threads
         self._batch = Batch(loaded.model, Endings(loaded.tokenizer, loaded.end_ids))
         self._turn: AbstractContextManager[Any] = _CPU if loaded.model.device.type == "cpu" else nullcontext()
+        self._during: AbstractContextManager[Any] = during or nullcontext()
         self._waiting: deque[Row] = deque()
         self._taken: list[Row] = []
         self._changed = threading.Condition()
@@ -92,6 +98,16 @@ class TransformersEngine:
     def revision(self) -> str:
         """Version of the weights that speak now."""
         return self._revision
+
+    def renew(self, revision: str) -> None:
+        """Say that the weights of a model that is trained elsewhere are another version now.
+
+        Raises `CallError` while requests are in flight: their keys and values come from the old weights.
+        """
+        with self._changed:
+            if any(not (row.resolved or row.future.cancelled()) for row in [*self._waiting, *self._taken]):
+                raise CallError(f"{self._folder}: expected no request in flight when weights change; wait for them")
+            self._revision = revision
 
     def submit(self, request: TokenRequest) -> Future[Generation]:
         """Queue a request; see `engine.Engine.submit`."""
@@ -156,7 +172,8 @@ class TransformersEngine:
         try:
             if self._threads:
                 torch.set_num_threads(self._threads)
-            with torch.inference_mode():
+            # What inference mode makes may not be used in training, and a model can keep some of it (rope frequencies).
+            with torch.no_grad() if self._trained_elsewhere else torch.inference_mode():
                 while (arrivals := self._arrivals()) is not None:
                     self._advance(arrivals)
         except BaseException as error:
@@ -188,7 +205,7 @@ class TransformersEngine:
     def _advance(self, arrivals: list[Row]) -> None:
         self._taken = [*self._batch.rows, *arrivals]
         try:
-            with self._turn:
+            with self._turn, self._during:
                 self._batch.drop_cancelled()
                 self._batch.admit(arrivals)
                 self._batch.step()

@@ -55,6 +55,8 @@ class InProcessEngine:
         self._running: dict[str, _Running] = {}
         self._numbers = count()
         self._llm: Any = None
+        self.dtype = ""
+        """What `auto` came to."""
         self._failure: CallError | None = None
         self._left = False
         self._stepper: Stepper = stepper()
@@ -141,6 +143,7 @@ class InProcessEngine:
             self._arguments |= {"max_model_len": window, "max_num_batched_tokens": max(window, BATCH_TOKENS)}
             self._llm = LLMEngine.from_engine_args(EngineArgs(**self._arguments))
         self._endings = Endings(self._llm.get_tokenizer(), ())
+        self.dtype = str(self._llm.model_config.dtype).removeprefix("torch.")
         self._stepper.engines.append(self)
         return int(self._llm.model_config.max_model_len)
 

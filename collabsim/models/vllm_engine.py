@@ -29,7 +29,9 @@ from collabsim.models.vllm_stepping import stepper
 from collabsim.models.weights.folder import stored_dtype
 
 EXIT_SECONDS = 60.0
-"""How long engines may hold up the end of the program; a step in progress is waited for."""
+"""How long engines may hold up the end of the program; a step in progress is waited for. A thread that is inside torch
+when the interpreter goes away aborts the process, so this is long enough for a busy machine.
+"""
 
 _open: WeakSet[InProcessEngine | AsyncEngine] = WeakSet()
 
@@ -44,13 +46,15 @@ def vllm_engine(
     gpu_memory: float = 0.9,
     max_batch: int = 256,
     revision: str = "0",
+    weight_transfer: str | None = None,
 ) -> Engine:
     """Load the model of `folder` into vLLM and start it; takes seconds.
 
     `dtype`: see `dtype.resolve_dtype`; vLLM's own `auto` differs with the machine. `max_model_len` is in tokens (None:
     the model's own window, on a CPU at most 8192). `kv_space_gib` is the KV cache of a CPU engine; `gpu_memory` the
     share of each GPU for weights and KV cache; `tensor_parallel` the number of GPUs; `max_batch` the most requests in
-    one step. `revision` is what the engine reports until its weights are replaced.
+    one step. `revision` is what the engine reports until its weights are replaced; `weight_transfer` the road by which a
+    GPU engine will get them (`ipc`, `nccl`), if any.
     Raises `ConfigError` for settings that cannot be, `PrerequisiteError` when vLLM or memory is missing or the folder
     cannot be loaded, `DataError` for weights that are seen to be damaged before.
     """
@@ -73,6 +77,10 @@ def vllm_engine(
     }
     if not on_cpu:
         arguments |= {"tensor_parallel_size": tensor_parallel, "gpu_memory_utilization": gpu_memory}
+        if weight_transfer is not None:
+            arguments["weight_transfer_config"] = {"backend": weight_transfer}
+            # Handles of device memory are Python objects; they travel between this process and its own child only.
+            os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"
         return _started(folder, lambda: AsyncEngine(folder.name, arguments, revision=revision))
     if tensor_parallel != 1:
         raise ConfigError(f"{folder.name}: expected tensor_parallel 1 on a CPU, got {tensor_parallel}; leave it out")

@@ -1,7 +1,7 @@
 """vLLM on a GPU: `AsyncLLM`, an engine in its own process, spoken to from collabsim's background loop.
 
 In: `TokenRequest`s from any thread. Out: futures of `Generation`s. The same interface as the driver in process. Left out
-on purpose: replacing weights, which goes through vLLM's weight-transfer engines.
+on purpose: how weights are replaced, which goes through vLLM's weight-transfer engines; see `trainers/gpu_transfer.py`.
 """
 
 from __future__ import annotations
@@ -57,6 +57,17 @@ class AsyncEngine:
     def revision(self) -> str:
         """Version of the weights that speak now."""
         return self._revision
+
+    @property
+    def dtype(self) -> str:
+        """What `auto` came to."""
+        return str(self._llm.model_config.dtype).removeprefix("torch.")
+
+    def renew(self, revision: str) -> None:
+        """Say that the weights are another version now. Raises `CallError` while requests are in flight."""
+        if self._tasks:
+            raise CallError(f"{self.name}: expected no request in flight when weights change; wait for them")
+        self._revision = revision
 
     @property
     def llm(self) -> Any:

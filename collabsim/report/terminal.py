@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 COLUMNS = (
@@ -17,6 +18,8 @@ COLUMNS = (
     ("leave_one_out", "leave-one-out"),
     ("leave_one_out_split", "rest split"),
 )
+RATES = ("unparsed", "truncated")
+"""What stands beside every accuracy, with the chance rate."""
 
 
 def show_values(values: Mapping[str, Any], console: Console) -> None:
@@ -28,6 +31,8 @@ def show_values(values: Mapping[str, Any], console: Console) -> None:
         highlight=False,
     )
     console.print(_players(values))
+    for warning in values.get("warnings", ()):
+        console.print(f"[yellow]warning:[/yellow] {escape(warning)}", highlight=False)
     _print_game(values, console)
     _print_relation(values["relation"], console)
     _print_meaning(values, console)
@@ -39,12 +44,19 @@ def _players(values: Mapping[str, Any]) -> Table:
     shown = [(key, title) for key, title in COLUMNS if values.get(key)]
     for _, title in shown:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("unparsed", justify="right")
-    unparsed = values["rates"]["unparsed"]
+    table.add_column("unparsed", justify="right", no_wrap=True)
     for player in values["players"]:
         cells = [_estimate(values[key][player]) for key, _ in shown]
-        table.add_row(player, *cells, f"{unparsed[player]:.0%}" if player in unparsed else "-")
+        table.add_row(player, *cells, _unparsed(values["rates"], player))
     return table
+
+
+def _unparsed(rates: Mapping[str, Any], player: str) -> str:
+    """Share of a player's own answers that could not be read, and of those that were cut; nothing for several seats."""
+    if player not in rates["unparsed"]:
+        return "-"
+    cut = rates.get("truncated", {}).get(player, 0.0)
+    return f"{rates['unparsed'][player]:.0%}\n[dim]{cut:.0%} cut[/dim]"
 
 
 def _estimate(estimate: Mapping[str, Any] | None) -> str:
@@ -57,11 +69,13 @@ def _estimate(estimate: Mapping[str, Any] | None) -> str:
 
 def _print_game(values: Mapping[str, Any], console: Console) -> None:
     v, gap = values["v"], values["efficiency_gap"]
+    rates = values["rates"]
+    shares = [f"{rates[name]['system']:.0%} {name}" for name in RATES if name in rates]
     full = max(v, key=lambda coalition: coalition.count("+") if coalition else -1)
     console.print(
         f"v(all) = {v[full]:.3f}   v(empty) = {v.get('', 0.0):.3f}   "
         f"sum of values - (v(all) - v(empty)) = {gap if abs(gap) > 1e-9 else 0:.3g}   "
-        f"unparsed finals {values['rates']['unparsed']['system']:.0%}   chance {values['rates']['chance']:.2f}",
+        f"chance {rates['chance']:.2f}   finals: {', '.join(shares)}",
         highlight=False,
     )
     if values["dropped_items"]:

@@ -62,6 +62,8 @@ def _item(kind: str, gold: Gold, options: Mapping[str, str] | Sequence[str] | No
     view = ItemView(item_id, (), choices, kind)
     item = Item(item_id, "", accepted, view, scorer_for(kind), extra={k: v for k, v in code.items() if v is not None})
     scorer = item.scorer
+    if kind == "code":  # its tests are what counts; a reference solution may be missing
+        return item
     if isinstance(scorer, AnswerScorer) and all(scorer.gold(text, view) is None for text in accepted_golds(item)):
         raise DataError(f"gold: expected an answer of kind {kind}, got {gold!r}")
     return item

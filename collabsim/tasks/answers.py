@@ -53,7 +53,8 @@ def answers_for(item: Item) -> ItemAnswers:
 
 @lru_cache(maxsize=1 << 16)
 def _extracted(item: Item, text: str, finish: str) -> Answer | None:
-    return item.scorer.extract(text, item.view, finish)
+    # An empty reply commits to nothing, whatever kind of answer is asked for.
+    return item.scorer.extract(text, item.view, finish) if text.strip() else None
 
 
 def _classes(item: Item, answers: tuple[Answer, ...]) -> _Classes:

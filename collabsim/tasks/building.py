@@ -1,13 +1,17 @@
 """From a record to an item: identity, prompt, kind and scorer, and the test that the gold scores.
 
 In: records. Out: `Item`s. An item whose gold does not score 1 in the form that the prompt asks for, or whose scorer gives
-anything for an empty reply, is `Unusable`. Left out on purpose: which items make a task; see `task.py`.
+anything for an empty reply, is `Unusable`. A program is only read here, for running thousands would take minutes; see
+`reference_runs.py`. Left out on purpose: which items make a task; see `task.py`.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from collabsim.errors import ConfigError, DataError
 from collabsim.pool import nearest
@@ -17,12 +21,26 @@ from collabsim.tasks.item import Item, ItemView, Scorer
 from collabsim.tasks.prompts import asked_form, task_prompt
 from collabsim.tasks.records import Record, Unusable, read_record
 from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
+from collabsim.tasks.scorers.code_scorer import CodeScorer
 from collabsim.tasks.scorers.exact_scorer import ExactScorer
 from collabsim.tasks.scorers.expression_scorer import ExpressionScorer
 from collabsim.tasks.scorers.number_scorer import NumberScorer
 from collabsim.tasks.scorers.numbers import whole_number
+from collabsim.tasks.scorers.text_scorer import TextScorer
 
-SCORERS = {scorer.kind: scorer for scorer in (NumberScorer, ExpressionScorer, ExactScorer, ChoiceScorer)}
+SCORERS = {
+    scorer.kind: scorer
+    for scorer in (
+        NumberScorer,
+        ExpressionScorer,
+        ExactScorer,
+        ChoiceScorer,
+        TextScorer,
+        CodeScorer,
+    )
+}
+
+_EXPRESSION = re.compile(r"\\[a-zA-Z]|\^|^[\[(].*\d.*[\])]$|^[a-z]\s?=|^-?\d+(?:\s*,\s*-?\d+)+$")
 
 
 @cache
@@ -34,19 +52,31 @@ def scorer_for(kind: str) -> Scorer:
 
 
 def kind_of(record: Record) -> str:
-    """The kind a record says, or the one its gold shows: options, plain numbers, other text."""
+    """The kind a record says, or the one its gold shows: options, tests, plain numbers, mathematics, other text."""
     if record.kind:
         return record.kind
     if record.choices:
         return "choice"
+    if record.fields.get("tests") or record.fields.get("cases"):
+        return "code"
     golds = (record.gold,) if isinstance(record.gold, str) else record.gold
-    return "number" if all(whole_number(gold, units=False) is not None for gold in golds) else "exact"
+    if all(whole_number(gold, units=False) is not None for gold in golds):
+        return "number"
+    return "expression" if all(map(_EXPRESSION.search, golds)) else "exact"
 
 
 def build_item(
-    record: Record, *, kind: str | None = None, prompt: str | None = None, scorer: Scorer | None = None
+    record: Record,
+    *,
+    kind: str | None = None,
+    prompt: str | None = None,
+    scorer: Scorer | None = None,
+    tested: bool = True,
 ) -> Item:
-    """A tested item. Raises `Unusable` when its gold cannot be scored, `ConfigError` for an unknown kind."""
+    """An item, by default a tested one.
+
+    Raises `Unusable` when its gold cannot be scored, `ConfigError` for an unknown kind.
+    """
     kind = scorer.kind if scorer else kind or kind_of(record)
     scorer = scorer or scorer_for(kind)
     if kind == "choice" and not record.choices:
@@ -54,20 +84,25 @@ def build_item(
     choices = dict(record.choices) if kind == "choice" else {}
     gold = record.gold if choices or not record.choices else _option_texts(record)
     accepted = gold if isinstance(gold, str) else gold[0] if kind == "verifier" else list(gold)
-    item_id = digest([record.question, choices, accepted])[:16]
-    message = Message("user", task_prompt(record.question, choices, kind, prompt))
+    content = [record.question, choices, accepted, *(_judged_by(record) if kind == "code" else [])]
+    item_id = digest(content)[:16]
+    asked = task_prompt(record.question, choices, kind, prompt, entry_point=record.fields.get("entry_point"))
+    guess = (1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else record.chance or 0.0
     item = Item(
         id=item_id,
         question=record.question,
         gold=gold,
-        view=ItemView(item_id, (message,), choices, kind),
+        view=ItemView(item_id, (Message("user", asked),), choices, kind),
         scorer=scorer,
         topic=record.topic,
         difficulty=record.difficulty,
-        chance=(1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else 0.0,
+        chance=guess,
         extra=record.fields,
     )
-    _self_test(item, prompt)
+    if kind == "code":
+        _check_program(item)
+    elif tested:
+        _self_test(item, prompt)
     return item
 
 
@@ -81,10 +116,28 @@ def _option_texts(record: Record) -> str | tuple[str, ...]:
 def _self_test(item: Item, prompt: str | None) -> None:
     """Raises `Unusable` unless the gold in the asked form is right and an empty reply is worth nothing."""
     scorer = item.scorer
-    if scorer.score(asked_form(item.gold_text, prompt), item).score != 1.0:
+    if scorer.score(asked_form(item.gold_text, item.view.kind, prompt), item).score != 1.0:
         raise Unusable("unscorable_gold")
     if scorer.score("", item).score != 0.0:
         raise Unusable("empty_reply_scores")
+
+
+def _judged_by(record: Record) -> list[Any]:
+    """What decides about a program: its tests, or the inputs and outputs of its cases."""
+    return [record.fields[name] for name in ("tests", "cases") if record.fields.get(name)]
+
+
+def _check_program(item: Item) -> None:
+    """Raises `Unusable` unless there are cases, or tests that are Python."""
+    tests = item.extra.get("tests") or ""
+    if not tests and not item.extra.get("cases"):
+        raise Unusable("no_tests")
+    sources = [item.extra.get("setup") or "", "\n".join(tests) if isinstance(tests, list) else str(tests)]
+    try:
+        for source in sources:
+            ast.parse(source)
+    except (SyntaxError, ValueError):
+        raise Unusable("broken_tests") from None
 
 
 def make_item(

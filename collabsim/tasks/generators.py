@@ -126,6 +126,8 @@ class GeneratorSource:
 
     endless = True
     splits = ()
+    shuffle = False
+    prompt = None
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         registry = _registry()

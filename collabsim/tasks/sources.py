@@ -1,7 +1,7 @@
 """Where items come from: one form for every source.
 
-In: `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`, or rows in memory. Out: a `Source`: rows by split and how a row
-becomes a `Record`. Left out on purpose: which rows become items; see `selection.py`.
+In: the bare name of a known data set, `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`, or rows in memory. Out: a
+`Source`: rows by split and how a row becomes a `Record`. Left out on purpose: which rows become items; see `selection.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from collabsim.errors import ConfigError, DataError
 from collabsim.pool import nearest
+from collabsim.tasks.data_sets import DATA_SETS
 from collabsim.tasks.item import Scorer
 from collabsim.tasks.records import Record, columns, read_record
 
@@ -45,11 +46,21 @@ class Source(Protocol):
     def scorer(self) -> Scorer | None:
         """The scorer of all its items, if the source brings one."""
 
+    @property
+    def shuffle(self) -> bool:
+        """Whether options are put into an order of the item's own unless the task says otherwise."""
+
+    @property
+    def prompt(self) -> str | None:
+        """The template of its items unless the task gives one; None for the wording of their kind."""
+
 
 class TableSource:
     """A source whose rows are all there, by split."""
 
     endless = False
+    shuffle: bool = False
+    prompt: str | None = None
 
     def __init__(
         self,
@@ -67,7 +78,8 @@ class TableSource:
         self.roles = columns(fields, names, name)
         if not kinds and "kind" not in (fields or {}):
             self.roles.pop("kind", None)
-        missing = [role for role in ("question", "gold") if role not in self.roles]
+        needed = ("question",) if "tests" in self.roles else ("question", "gold")
+        missing = [role for role in needed if role not in self.roles]
         if missing and names:
             raise DataError(
                 f"{name} has no column for {' and '.join(missing)}; it has {', '.join(names)}; name them with task.fields"
@@ -120,9 +132,16 @@ def open_source(
     if not isinstance(source, str):
         return table_of_rows("rows", source, fields)
     scheme, _, name = source.partition(":")
+    if source.strip() in DATA_SETS:
+        from collabsim.tasks.known import open_known
+
+        return open_known(source.strip(), options or {}, Path(base or "."), fields)
     if scheme not in SCHEMES or not name.strip():
         shown = ", ".join(f"{known}:..." for known in SCHEMES)
-        raise ConfigError(f"task.source: expected {shown}, got {source!r}{nearest(scheme, SCHEMES)}")
+        raise ConfigError(
+            f"task.source: expected {shown} or a known data set ({', '.join(DATA_SETS)}), got {source!r}"
+            f"{nearest(scheme, [*SCHEMES, *DATA_SETS])}"
+        )
     return SCHEMES[scheme](Address(name.strip(), dict(options or {}), split, Path(base or "."), fields))
 
 

@@ -21,10 +21,11 @@ from collabsim.seeds import digest
 from collabsim.tasks.building import build_item, scorer_for
 from collabsim.tasks.generators import GeneratorSource
 from collabsim.tasks.item import Item
-from collabsim.tasks.moco import MocoSource
+from collabsim.tasks.overlap import Questions, shared
 from collabsim.tasks.prompts import check_template
 from collabsim.tasks.records import Record
-from collabsim.tasks.selection import Selection, choose, need, question_key
+from collabsim.tasks.reference_runs import SelfTest, run_references
+from collabsim.tasks.selection import Selection, choose, need
 from collabsim.tasks.sources import DEV_SPLITS, Source, open_source
 
 Floor = Literal["zero", "chance"]
@@ -118,33 +119,40 @@ def load_task(
     prompt: str | None = None,
     fields: Mapping[str, str] | None = None,
     kind: str | None = None,
+    shuffle_options: bool | None = None,
+    self_test: SelfTest = "sample",
     base: str | Path | None = None,
 ) -> Task:
     """The task that a source and these settings describe.
 
-    `source`: `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`, or rows in memory. `limit` items are chosen by
-    H(seed, item id); without one all are taken, or 100 of a generator. `dev` is `{"limit": n, "seed": s}`: items from the
-    source's own dev split, else from those not chosen, always disjoint by question. `filter`: field to a value or values.
-    `base`: the folder that relative paths start from.
+    `source`: the name of a known data set, `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`, or rows in memory.
+    `limit` items are chosen by H(seed, item id); without one all are taken, or 100 of a generator. `dev` is
+    `{"limit": n, "seed": s}`: items from the source's own dev split, else from those not chosen, always disjoint by
+    question. `filter`: field to a value or values. `shuffle_options`: whether each item's options come in an order of its
+    own; by default where a data set's right options stand in a fixed place. `self_test`: how many programs' reference
+    solutions are run. `base`: the folder that relative paths start from.
 
     Raises `ConfigError` for settings that cannot be meant, `DataError` for data that cannot be read or leave no item,
     `PrerequisiteError` for a package that is missing.
     """
     _check_settings(limit, dev, floor, kind)
     origin = open_source(source, options=options, split=split, base=base, fields=fields)
-    if isinstance(origin, MocoSource):
-        origin.check_kinds(kind)
     if isinstance(origin, GeneratorSource) and kind not in (None, "number", "exact", "verifier"):
         raise ConfigError(
             f"task.kind: {origin.name} has verified answers; expected number, exact or verifier, got {kind!r}"
         )
+    prompt = origin.prompt if prompt is None else prompt
     check_template(prompt, choices=False)
-    selection = Selection(origin, kind=None if origin.endless else kind, prompt=prompt, filter=dict(filter or {}))
+    shuffle = origin.shuffle if shuffle_options is None else shuffle_options
+    selection = Selection(
+        origin, kind=None if origin.endless else kind, prompt=prompt, filter=dict(filter or {}), shuffle=shuffle
+    )
     if origin.endless:
         items, dev_items = _generated(selection, split, limit, seed, dev, kind)
     else:
         items, dev_items = _tabled(selection, split, limit, seed, dev)
     check_template(prompt, choices=any(item.view.choices for item in (*items, *dev_items)))
+    items, dev_items = (_with_sound_references(chosen, self_test, selection) for chosen in (items, dev_items))
     notes = {name: count for name, count in sorted(selection.notes.items()) if count}
     return Task(origin.name, items, dev_items, floor=floor, notes=notes)
 
@@ -165,6 +173,14 @@ def _check_settings(limit: int | None, dev: Mapping[str, int] | None, floor: str
         scorer_for(kind)
 
 
+def _with_sound_references(items: tuple[Item, ...], how: SelfTest, selection: Selection) -> tuple[Item, ...]:
+    """The items without those whose reference solution fails its own tests."""
+    references = run_references(items, how, selection.prompt)
+    selection.notes["unscorable_gold"] += len(references.failing)
+    selection.notes["untested_program"] += references.untested
+    return tuple(item for item in items if item.id not in references.failing)
+
+
 def _items(found: _Found) -> list[Item]:
     return [item for _, item in found.values()]
 
@@ -179,8 +195,8 @@ def _tabled(
         need([], limit, f"split {split!r}", selection)
     dev_split = next((name for name in DEV_SPLITS if name in source.splits and name != split), None)
     if dev is not None and dev_split is not None:
-        taken = {question_key(item.question) for item in everything}
-        apart = Selection(source, selection.kind, selection.prompt, selection.filter)
+        taken = Questions(selection.asked)
+        apart = replace(selection, notes=Counter(), asked=[])
         dev_pool = _items(apart.collect(source.rows(dev_split, seed), taken=taken))
         selection.notes.update({_dev_name(name): count for name, count in apart.notes.items()})
         items, dev_items = choose(everything, limit, seed), choose(dev_pool, dev["limit"], dev.get("seed", 0))
@@ -209,8 +225,8 @@ def _divided(
         first, rest_limit, rest_seed = choose(everything, dev["limit"], dev_seed), None, seed
     else:
         first, rest_limit, rest_seed = choose(everything, limit, seed), dev["limit"], dev_seed
-    taken = {question_key(item.question) for item in first}
-    rest = [item for item in everything if question_key(item.question) not in taken]
+    overlapping = {item.id for item in shared(everything, first)}
+    rest = [item for item in everything if item.id not in overlapping]
     selection.notes["dev_overlap"] += len(everything) - len(first) - len(rest)
     if not rest:
         raise DataError(
@@ -231,7 +247,7 @@ def _generated(
     need(_items(found), want, f"split {split!r}", selection)
     dev_found: _Found = {}
     if dev is not None:
-        taken = {question_key(item.question) for item in _items(found)}
+        taken = Questions(selection.asked)
         dev_found = selection.collect(source.rows("dev", dev.get("seed", 0)), want=dev["limit"], taken=taken)
         need(_items(dev_found), dev["limit"], "task.dev", selection)
     kind = kind or _generated_kind(source, [*found.values(), *dev_found.values()])

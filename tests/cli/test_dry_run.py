@@ -34,9 +34,22 @@ def test_a_dry_run_counts_what_the_sweep_then_takes(collabsim, protocol, method)
         ("protocol={name: mixture_of_agents, layers: 2}",),
         ("protocol={name: debate, rounds: 3, self_refine: true}",),
         ("protocol.name=prompt_router", "task.dev={limit: 2}", "task.limit=4"),
+        ("protocol.name=cascade", "task.dev={limit: 2}", "task.limit=4"),
+        ("protocol.name=trained_router", "task.dev={limit: 2}", "task.limit=4"),
+        ("protocol.name=rank_and_fuse",),
         ("sweep.alone=floor",),
     ],
-    ids=["replaced", "judged by a helper", "two layers", "self-refining", "fitted", "floor"],
+    ids=[
+        "replaced",
+        "judged by a helper",
+        "two layers",
+        "self-refining",
+        "fitted",
+        "thresholds",
+        "classifiers",
+        "ranked",
+        "floor",
+    ],
 )
 def test_a_dry_run_is_a_bound_whatever_the_settings(collabsim, changes):
     arguments = ("sweep", "config.yaml", "--json", *(arg for change in changes for arg in ("--set", change)))
@@ -73,3 +86,11 @@ def test_show_prompts_prints_what_every_node_of_one_run_sends(collabsim, work):
     assert "Others answered:" in out
     assert len(set(re.findall(r"What is \d+ plus \d+\?", out))) == 1
     assert "no model of the pool was called" in out
+
+
+def test_show_prompts_fits_a_protocol_on_simulated_members_first(collabsim):
+    settings = ("protocol.name=trained_router", "task.dev={limit: 2}", "task.limit=4")
+    out = collabsim(
+        "sweep", "config.yaml", "--show-prompts", *(arg for line in settings for arg in ("--set", line))
+    ).out
+    assert len(re.findall(r"^node ", out, re.MULTILINE)) == 1

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from command_line import command, in_a_process, kept_generations, rows, write_config
 from engines import requires
-from processes import marked, shared_memory
+from processes import left_in_shared_memory, marked, shared_memory
 from tiny_folders import CHATML
 from tiny_vllm import vllm_folder
 
@@ -83,16 +83,16 @@ def test_a_sweep_on_vllm_that_is_killed_and_stopped_makes_nothing_again_and_leav
     killed = in_a_process(*SWEEP, timeout=SECONDS, **around(folder, mark, KILL_AFTER="9:0.01"))
     assert killed.code == -signal.SIGKILL, killed.err
     begun, committed = [len(asked(folder))], [kept_generations(store)]
-    assert (marked(mark), shared_memory() - before) == (set(), set())
+    assert (marked(mark), left_in_shared_memory(before)) == (set(), set())
 
     code, err = interrupt(folder, mark, generations=8)
     assert (code, "Traceback" in err) == (130, False), err
     begun, committed = [*begun, len(asked(folder))], [*committed, kept_generations(store)]
-    assert (marked(mark), shared_memory() - before) == (set(), set())
+    assert (marked(mark), left_in_shared_memory(before)) == (set(), set())
 
     done = in_a_process(*SWEEP, timeout=SECONDS, **around(folder, mark))
     assert done.code == 0, done.err
-    assert (marked(mark), shared_memory() - before) == (set(), set())
+    assert (marked(mark), left_in_shared_memory(before)) == (set(), set())
 
     assert 0 < len(committed[0]) < len(committed[1]) < 2 * N_ITEMS  # both met a sweep at work
     assert len(kept_generations(store)) == 2 * N_ITEMS

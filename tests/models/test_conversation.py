@@ -4,7 +4,17 @@ import pytest
 from simulated_world import item
 
 from collabsim.models.answer_key import Match
-from collabsim.models.conversation import declared, fitting_options, numbered_options, others_answers, own_answer
+from collabsim.models.conversation import (
+    asks_for_confidence,
+    asks_for_several,
+    asks_to_go_on,
+    declared,
+    fitting_options,
+    numbered_answers,
+    numbered_options,
+    others_answers,
+    own_answer,
+)
 from collabsim.request import Message
 
 ITEM = item()
@@ -107,3 +117,41 @@ def test_options_are_listed_numbers_with_a_request_for_one(text, numbers):
 )
 def test_the_options_that_fit_a_topic_best_are_found(texts, topic, best):
     assert fitting_options(list(enumerate(texts, 1)), topic) == best
+
+
+PAIR = (
+    "Answer 1:\n> So.\n> Answer: 3\n\nAnswer 2:\n> I do not know.\n\nWhich one is better? Reply with its number only."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (PAIR, [(1, "3"), (2, None)]),
+        (PAIR.replace("Reply with its number only.", "Give your final answer."), []),
+        ("Answer 1:\n> Answer: 3\n\nReply with its number only.", []),
+        ("> Answer: 3\n\n> Answer: 4\n\nReply with a number.", []),
+        ("Post 1:\n> Answer: 3\nPost 2:\n> Answer: 4\nReply with their numbers.", [(1, "3"), (2, "4")]),
+        (PAIR.replace("only", "> number"), [(1, "3"), (2, None)]),
+    ],
+)
+def test_answers_to_compare_are_labelled_quotes_with_a_request_for_numbers(text, found):
+    assert numbered_answers(text, ITEM) == found
+
+
+def test_one_number_or_several_are_told_apart_outside_of_quotes():
+    assert asks_for_several("Reply with their numbers only.")
+    assert not asks_for_several("> all numbers\n\nReply with its number only.")
+
+
+SURE = "How likely is it that your answer is right? Reply with one number from 0 to 100 only."
+GO_ON = "Continue exactly where your reply stops, without repeating any of it."
+
+
+@pytest.mark.parametrize(("asks", "right", "wrong"), [(asks_for_confidence, SURE, GO_ON), (asks_to_go_on, GO_ON, SURE)])
+def test_other_wishes_follow_an_own_turn(asks, right, wrong):
+    own = (*ITEM.view.messages, Message("assistant", "Answer: 1"))
+    assert asks((*own, Message("user", right)))
+    assert not asks((*own, Message("user", wrong)))
+    assert not asks((*ITEM.view.messages, Message("user", right)))
+    assert not asks(())

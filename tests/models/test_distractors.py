@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_world import item
 
+from collabsim.errors import PrerequisiteError
 from collabsim.models.distractors import MOST_DISTRACTORS, canonical_answer, difficulty_of, right_answer, wrong_answers
+from collabsim.tasks import load_task
 
 GOLDS = ["42", "-7", "12,480", "0.75", "0.0", "1/2", "Paris", "yes", "True", "[1, 2, 3]", "3:45 PM", "007", "9" * 30]
 
@@ -61,3 +63,9 @@ def test_a_derived_difficulty_is_the_items_own():
 )
 def test_equal_answers_have_equal_keys(a, b, equal):
     assert (canonical_answer(a) == canonical_answer(b)) is equal
+
+
+def test_a_program_without_a_reference_cannot_be_simulated():
+    (program,) = load_task([{"question": "Write f.", "tests": "assert f() == 1", "entry_point": "f"}]).items
+    with pytest.raises(PrerequisiteError, match=r"tests but no reference solution.*use real models"):
+        right_answer(program)

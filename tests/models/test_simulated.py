@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 from pydantic import ValidationError
-from simulated_world import ask, item, said
+from simulated_world import ask, frequency, item, near, said
 
 from collabsim.errors import CallError
 from collabsim.models.base import TypedModel, identity_of, reply_of
@@ -414,3 +414,50 @@ def test_the_tasks_read_replies_as_they_are_meant(kind, answer, choices, verbosi
     assert one.score(ask(silent, one.view.messages).text).verdict == "unparsed"
     wrong = {one.score(ask(errs, one.view.messages, seed).text).verdict for seed in range(40)}
     assert wrong == ({"right", "wrong"} if choices else {"wrong"})
+
+
+def to_rank(*answers: str, wish="Reply with their numbers only, from the best to the worst."):
+    quoted = "\n\n".join(f"Answer {k}:\n> So it seems.\n> Answer: {a}" for k, a in enumerate(answers, 1))
+    return with_text(OPENING, f"These answers were given:\n\n{quoted}\n\n{wish}")
+
+
+def test_a_ranker_puts_first_what_it_would_answer_itself_and_names_every_answer():
+    model = studied(skill=50.0)
+    for seed in range(20):
+        order = [
+            int(number) for number in ask(model, to_rank("1", "42", "7", "42.0"), seed).text.split("\n")[-1].split(", ")
+        ]
+        assert set(order[:2]) == {2, 4}
+        assert sorted(order) == [1, 2, 3, 4]
+
+
+def test_a_ranker_that_is_asked_for_one_number_names_the_best():
+    messages = to_rank("1", "42", wish="Which one is better? Reply with its number only.")
+    assert ask(studied(skill=50.0), messages).text.splitlines()[-1] == "2"
+
+
+def test_a_ranker_without_a_clue_prefers_no_place():
+    model = studied(skill=-50.0, distractors=1)
+    best = [ask(model, to_rank("42", "42"), seed).text.splitlines()[-1][0] for seed in range(400)]
+    assert near(best.count("1") / 400, 0.5, 400)
+
+
+def test_a_right_answer_is_ranked_first_with_the_probability_of_knowing_it():
+    model = studied(skill=0.4, distractors=4)
+    wrong = "no such distractor"
+    n = 600
+    share = frequency(lambda seed: ask(model, to_rank("42", wrong), seed).text.splitlines()[-1].startswith("1"), n)
+    p = model.p_correct(ITEM)
+    assert near(share, p + (1 - p) / 2, n)
+
+
+def test_asked_how_sure_it_is_a_model_states_its_probability_of_being_right():
+    model = studied(skill=0.7)
+    sure = "How likely is it that your answer is right? Reply with one number from 0 to 100 only."
+    messages = (*OPENING, Message("assistant", "Answer: 3"), Message("user", sure))
+    assert ask(model, messages).text.splitlines()[-1] == str(round(100 * sigmoid(0.7)))
+
+
+def test_asked_to_go_on_a_model_comes_to_the_answer_at_once():
+    on = (*OPENING, Message("assistant", "Looking over"), Message("user", "Continue exactly where your reply stops."))
+    assert ask(studied(skill=50.0), on).text == "Answer: 42"

@@ -14,7 +14,7 @@ from tempfile import TemporaryFile
 
 import pytest
 from engines import requires
-from processes import marked, shared_memory
+from processes import left_in_shared_memory, marked, shared_memory
 from tiny_vllm import vllm_folder
 
 # One group: programs that start or end meanwhile would be seen in /dev/shm.
@@ -66,7 +66,7 @@ def check(driver, ending, folder):
     code, output, errors, seconds, left = run(folder, driver, ending)
     assert code in CODES[ending], errors
     assert "answered 8 8" in output
-    assert (left, shared_memory() - before) == (set(), set())
+    assert (left, left_in_shared_memory(before)) == (set(), set())
     assert ending == "close" or seconds < END_SECONDS
     assert "atexit" not in errors
     return output, errors

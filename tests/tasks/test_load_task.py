@@ -5,7 +5,7 @@ import pytest
 
 from collabsim.errors import ConfigError, DataError
 from collabsim.tasks import Task, load_task, make_item
-from collabsim.tasks.selection import question_key
+from collabsim.tasks.overlap import question_key
 
 ROWS = [
     {"question": f"What is {n} + {n}?", "answer": str(2 * n), "topic": "even" if n % 2 == 0 else "odd"}

@@ -36,7 +36,21 @@ FILES = {
         "dev": [],
         "test": [{"input": "e?", "output": "x^2"}, {"input": "n?", "output": "3"}],
     },
-    "code": {"task_type": "coding", "dev": [], "test": [{"input": "f?", "test": "assert"}]},
+    "judged": {"task_type": "reward_model", "dev": [], "test": [{"input": "f?", "output": "g"}]},
+    "names": {
+        "task_type": "f1_match",
+        "dev": [],
+        "test": [{"input": "Capital of Var?", "output": '["Toulon", "Tolon"]'}, {"input": "Where?", "output": "Nice"}],
+    },
+    "programs": {
+        "task_type": "coding",
+        "dev": [],
+        "test": [
+            {"input": "def half(n):\n    ...", "test": "def check(candidate):\n    assert candidate(4) == 2"},
+            {"input": "def third(n):\n    ...", "test": ""},
+            {"input": "def fifth(n):\n    ...", "test": "def check(candidate:"},
+        ],
+    },
 }
 
 
@@ -68,17 +82,29 @@ def test_null_golds_are_left_out_and_counted(installed):
     assert len(load_task("moco:sums", split="dev")) == 1
 
 
-def test_expressions_are_refused_unless_only_numbers_are_asked_for(installed):
-    with pytest.raises(DataError, match=r"1 of 2 golds are expressions.*x\^2.*task.kind: number"):
-        load_task("moco:algebra")
+def test_mathematics_is_told_from_numbers_and_can_be_left_out(installed):
+    task = load_task("moco:algebra")
+    assert {item.gold: item.view.kind for item in task.items} == {"x^2": "expression", "3": "number"}
     task = load_task("moco:algebra", kind="number")
     assert [item.gold for item in task.items] == ["3"]
     assert task.notes == {"unscorable_gold": 1}
 
 
 def test_other_types_say_what_is_read(installed):
-    with pytest.raises(DataError, match=r"moco:code is of type 'coding'; read here: multiple_choice, exact_match"):
-        load_task("moco:code")
+    with pytest.raises(DataError, match=r"moco:judged is of type 'reward_model'; read here: multiple_choice, exact"):
+        load_task("moco:judged")
+
+
+def test_names_keep_their_aliases(installed):
+    task = load_task("moco:names")
+    assert {item.gold for item in task.items} == {("Toulon", "Tolon"), "Nice"}
+    assert task.kind == "text"
+
+
+def test_programs_without_tests_or_with_broken_ones_are_left_out(installed):
+    task = load_task("moco:programs")
+    assert [item.extra["entry_point"] for item in task.items] == ["half"]
+    assert task.notes == {"no_tests": 1, "broken_tests": 1, "untested_program": 1}
 
 
 def test_unknown_set_names_the_nearest(installed):
@@ -103,7 +129,9 @@ def test_missing_package_says_how_to_get_it(monkeypatch):
 
 def test_catalogue_tells_which_sets_can_be_read(installed):
     ready = {row.source: row.ready for row in list_tasks() if row.source.startswith("moco:")}
-    assert ready == {"moco:algebra": True, "moco:arc_tiny": True, "moco:code": False, "moco:sums": True}
+    judged = ready.pop("moco:judged")
+    assert ready == dict.fromkeys(("moco:algebra", "moco:arc_tiny", "moco:sums", "moco:names", "moco:programs"), True)
+    assert not judged
 
 
 def _real():

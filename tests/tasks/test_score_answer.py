@@ -1,4 +1,5 @@
 import pytest
+from code_boxes import require_sandbox
 
 import collabsim
 from collabsim.errors import ConfigError, DataError
@@ -102,3 +103,11 @@ def test_a_tolerance_of_the_item_accepts_what_is_near(kind, reply, gold, right):
     strict, lenient = sorted(item, key=lambda entry: entry.extra["tolerance"])
     assert lenient.score(reply).score == float(right)
     assert strict.score(reply).score == 0.0
+
+
+@pytest.mark.parametrize("gold", ["", None, "def f(x): return 2"])
+def test_code_is_judged_by_its_tests_whatever_the_reference_solution(gold):
+    require_sandbox()
+    right, wrong = (f"```python\ndef f(x):\n    return x + {add}\n```" for add in (1, 2))
+    assert score_answer("code", right, gold, tests="assert f(1) == 2", entry_point="f").verdict == "right"
+    assert score_answer("code", wrong, gold, tests="assert f(1) == 2", entry_point="f").verdict == "wrong"

@@ -1,264 +1,226 @@
 """Options in a phrase: which letters and option texts it names, and which of them it rejects.
 
-In: a phrase of a reply and the options. Out: a letter, `UNCLEAR` (several options), or None. Left out on purpose: where in
-a reply the phrase stands; see `choice_cues.py`.
+In: a phrase of a reply in plain form (`option_text.plain_text`) and the options. Out: a letter, `UNCLEAR` (several options,
+or "none of them"), or None (nothing is said). Policies: a letter that is followed at once by the text of another option
+("C (blue)") contradicts itself and is `UNCLEAR`; a phrase that rejects every option but one names that one. Left out on
+purpose: where in a reply the phrase stands; see `choice_cues.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Sequence
+from itertools import pairwise
 
-from collabsim.tasks.scorers.declarations import first_sentence, last_matches
-from collabsim.tasks.scorers.exact_scorer import canonical_text
-from collabsim.tasks.scorers.text import squeezed
+from collabsim.tasks.scorers.choice_options import ENDS, Mention, Options, read_options
+from collabsim.tasks.scorers.choice_polarity import JOINT, with_states
+from collabsim.tasks.scorers.declarations import first_sentence
 
-MOST_LETTERS = 300
-"""Letters of one text that are read, from the end."""
-
-_NEXT_WORD = re.compile(r"\s+([A-Za-z']+)")
-_NAMED = re.compile(r"\b(?:option|choice|letter|answer)\s*\Z", re.IGNORECASE)
+__all__ = ["UNCLEAR", "Mention", "Options", "Reading", "read_options"]
 
 UNCLEAR = "?"
-"""Several options where one is asked: no answer."""
+"""Several options where one is asked, or none of them: no answer."""
 
-_AFTER_ARTICLE_LIKE = [
-    "is",
-    "was",
-    "because",
-    "since",
-    "as",
-    "and",
-    "or",
-    "but",
-    "for",
-    "with",
-    "which",
-    "would",
-    "seems",
-    "looks",
-    "must",
-    "should",
-    "has",
-    "due",
-    "given",
-    "based",
-    "by",
-    "not",
-    "nor",
-    "rather",
-    "over",
-    "instead",
-    "are",
-    "appears",
-    "matches",
-    "fits",
-    "makes",
-    "describes",
-    "represents",
-    "wins",
-    "correctly",
-    "best",
-]
+LONGEST_PHRASE = 600
+"""Characters of a declared phrase that are read."""
+
 _FILLER = re.compile(
-    r"(?:[\s:=\"'→⇒-]|(?:the|my|is|be|to|option|choice|letter|answer|alternative|clearly|definitely|probably|likely|most|therefore"
-    r"|thus|so|simply|just|then|correct|right|best|it's|it is)\b(?!\s*(?:\)|\Z)))*",
+    r"(?:[\s:=\"'*#>→⇒-]|(?:the|my|is|be|to|it|option|choice|letter|answer|alternative|statement|number|one|that"
+    r"|this|in|by|as|given"
+    r"|listed|labell?ed|marked|most|thus|so|just|then|correct|right|best|indeed|likely|in fact|of course|\w+ly|therefore"
+    r"|it's|i think|i believe|i would say|i'd say|i guess|maybe|perhaps|i choose|i pick|i'll go with"
+    r"|i'd go with)\b(?!\s*(?:\)|\Z)))*",
     re.IGNORECASE,
 )
-_REJECTS_NEXT = re.compile(
-    r"(?:\bnot|n't|\bneither|\bnor|\brather than|\binstead of|\bexcept(?:\s+for)?|\bunlike|\beliminat\w+|\bexclud\w+"
-    r"|\brul(?:e|es|ed|ing) out|\bdiscard\w*)\s+(?:(?:option|choice|answer|letter|be|the|either|both|it)\s+)*[(\[\"']?\Z",
+_OPENING = " \t\n\"'([{<*"
+_NO_ANSWER = re.compile(
+    r"\W{0,9}(?:(?:it(?:'s| is)|i think|i'd say)\s+)?(?:(?:none|neither|all|any|both|either|some"
+    r"|several)\b(?:\s+of\b|\s*\W*\Z)"
+    r"|not\s+(?:given|listed|here|sure|known|among|enough|possible|clear)|no(?:ne)?\s+(?:correct|of|option|answer|choice)"
+    r"|unknown|unclear|undetermined|n/a\b|i\s+(?:do\s?n[o']t|cannot|can't|am\s+not|am\s+un)|i'm\s+(?:not|un)"
+    r"|(?:it\s+)?can(?:not|'t)\s+be\b"
+    r"|(?:do\s?n't|do\s+not)\s+know)",
     re.IGNORECASE,
 )
-_REJECTED = re.compile(
-    r"[)\]\"']?\s*(?:is|are|was|were|seems?|looks?|can|must|would|could|should)(?:n't\b|\s?not\b|\s+(?:\w+\s+)?"
-    r"(?:wrong|false|incorrect|impossible|out|eliminated|excluded)\b)",
+_RUN = re.compile(r"\W*([A-Z]{1,26})\W*")
+_LONE = re.compile(r"[^\w+^=\\]*(?:[=→⇒]\s*)?([A-Za-z])[^\w+#^=<]*")
+_OR = re.compile(r"\bor\b|/", re.IGNORECASE)
+_BESIDE = re.compile(r"[)\]]?[ \t]*[(\[]?")
+_BLANKS = re.compile(r"[\s.:)\]-]{0,8}")
+_PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")
+_SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")
+_PLACE = re.compile(
+    r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]"
+    r"|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])",
     re.IGNORECASE,
 )
-_JOINT = re.compile(
-    r"[)\]\"'.]?\s*(?:,\s*(?:and|or)?|/|&|\band/or\b|\band\b|\bor\b|\bnor\b)\s*(?:option\s+|choice\s+)?", re.IGNORECASE
+_LABEL_END = re.compile(
+    r"[)\]}>\"'*]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE
 )
+_BUT = re.compile(r"\bbut\b|\binstead\b|[,;.:—-]+\s*(?:it|this|that)(?:'s|\s+is)\b(?!\s*(?:not|n't))", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A letter that stands alone in a phrase."""
+class Reading:
+    """Reads phrases against one item's options."""
 
-    letter: str
-    start: int
-    end: int
-    negated: bool
+    def __init__(self, options: Options) -> None:
+        self.options = options
 
+    def mentions(self, phrase: str) -> list[Mention]:
+        """What `phrase` names, in order, each named, rejected, affirmed, asked or torn."""
+        return with_states(phrase, self.options.mentions(phrase))
 
-@dataclass(frozen=True)
-class Options:
-    """The options of one item, ready for reading."""
-
-    texts: Mapping[str, object]
-    """Letter to canonical text."""
-    letters: re.Pattern[str]
-    numeric: bool
-    """True when some option is a number, so that a digit names an option's text and not its place."""
-
-    def tokens(self, phrase: str) -> list[Token]:
-        """Letters that stand alone in `phrase`: bracketed, or capital and no word (`A`, `I`) of a sentence."""
-        spans = [
-            (match, (match["open"] or match["capital"] or match["half"]).upper())
-            for match in last_matches(self.letters, phrase, MOST_LETTERS)
-        ]
-        spans = [(match, letter) for match, letter in spans if match["capital"] is None or not _is_word(phrase, match)]
-        rejected = [
-            bool(
-                _REJECTS_NEXT.search(phrase[max(0, match.start() - 60) : match.start()])
-                or _REJECTED.match(phrase, match.end())
-            )
-            for match, _ in spans
-        ]
-        self._spread(phrase, [match for match, _ in spans], rejected)
-        return [
-            Token(letter, match.start(), match.end(), negated)
-            for (match, letter), negated in zip(spans, rejected, strict=True)
-        ]
-
-    @staticmethod
-    def _spread(phrase: str, spans: list[re.Match[str]], rejected: list[bool]) -> None:
-        """Rejection of one of several joined letters holds for all: `neither A nor C`, `A and C are wrong`."""
-        for i in range(len(spans) - 1):
-            joint = _JOINT.fullmatch(phrase, spans[i].end(), spans[i + 1].start())
-            if joint and rejected[i] and re.search("or|nor|and|&|/", joint[0]):
-                rejected[i + 1] = True
-        for i in range(len(spans) - 2, -1, -1):
-            joint = _JOINT.fullmatch(phrase, spans[i].end(), spans[i + 1].start())
-            if joint and _REJECTED.match(phrase, spans[i + 1].end()):
-                rejected[i] = rejected[i] or rejected[i + 1]
-
-    def direct(self, phrase: str) -> str | None:
-        """The option that `phrase` begins with: an option's text, or a letter not joined to another."""
-        phrase = phrase[_FILLER.match(phrase).end() :] if not self._begins(phrase) else phrase  # type: ignore[union-attr]
-        text = self._text_at_start(phrase)
-        token = self._letter_at_start(phrase)
-        if token and not (text and len(text[1]) > token.end + 1 and text[0] != token.letter):
-            others = [other for other in self.tokens(phrase[token.end :]) if not other.negated]
-            joint = _JOINT.match(phrase, token.end)
-            joined = joint and any(
-                token.end + other.start == joint.end() and other.letter != token.letter for other in others
-            )
-            return UNCLEAR if joined else token.letter
-        return text[0] if text else None
-
-    def _begins(self, phrase: str) -> bool:
-        return bool(self._letter_at_start(phrase) or self._text_at_start(phrase))
-
-    def _letter_at_start(self, phrase: str) -> Token | None:
-        tokens = [token for token in self.tokens(phrase) if not phrase[: token.start].strip(" \"'")]
-        if tokens:
-            return None if tokens[0].negated else tokens[0]
-        lower = re.match(r"\s*([a-z])(?=\s*(?:[.,:;)!]\s|[.,:;)!]?\s*\Z))", phrase)
-        if lower and lower[1].upper() in self.texts:
-            return Token(lower[1].upper(), lower.start(1), lower.end(1), False)
+    def lead(self, phrase: str) -> str | None:
+        """The option that `phrase` begins with, after words such as "option" or "clearly"."""
+        phrase = phrase[:LONGEST_PHRASE]
+        mentions = self.mentions(phrase)
+        filler = _FILLER.match(phrase)
+        for start in (0, filler.end() if filler else 0):
+            at = start + len(phrase[start:]) - len(phrase[start:].lstrip(_OPENING))
+            first = next((k for k, mention in enumerate(mentions) if start <= mention.start <= at < mention.end), None)
+            if first is not None:
+                return self._group(phrase, mentions, first)
+            found = self.options.at(phrase, at) or self._small(phrase, at)
+            if found:
+                return self._group(phrase, [found, *(m for m in mentions if m.start >= found.end)], 0)
         return None
 
-    def _text_at_start(self, phrase: str) -> tuple[str, str] | None:
-        """Letter and words of the longest option text that `phrase` begins with."""
-        words = squeezed(phrase).casefold().lstrip("\"'([<")
-        found = [
-            (letter, text)
-            for letter, text in self.texts.items()
-            if isinstance(text, str)
-            and text
-            and words.startswith(text)
-            and not words[len(text) : len(text) + 1].isalnum()
-        ]
-        return max(found, key=lambda option: len(option[1]), default=None)
+    def _small(self, phrase: str, at: int) -> Mention | None:
+        """A small letter that stands for an option: `c`, `c.`, `c because`; no word (`a prime number`)."""
+        small = _SMALL.match(phrase, at)
+        if small is None or small[1].upper() not in self.options.texts:
+            return None
+        return Mention(small[1].upper(), at, small.end(1))
+
+    def _group(self, phrase: str, mentions: Sequence[Mention], first: int) -> str | None:
+        """The letter of `mentions[first]` and what is joined to it ("A or B"), if they are one option."""
+        head = mentions[first]
+        if head.state in ("rejected", "asked"):
+            return None
+        if head.state == "torn":
+            return UNCLEAR
+        group = [head]
+        for mention in mentions[first + 1 :]:
+            beside = _BESIDE.fullmatch(phrase, group[-1].end, mention.start) and ENDS.match(phrase, mention.end)
+            if not beside and not JOINT.fullmatch(phrase, group[-1].end, mention.start):
+                break
+            if mention.state != "rejected":
+                group.append(mention)
+            elif group[-1] is head:
+                break
+        either = any(_OR.search(phrase, a.end, b.start) for a, b in pairwise(group))
+        joint = JOINT.match(phrase, group[-1].end)
+        short = self.options.at(phrase, joint.end()) if joint else None
+        if short and ENDS.match(phrase, short.end) and all(short.start != mention.start for mention in mentions):
+            group.append(short)
+            either = either or (joint is not None and bool(_OR.search(joint[0])))
+        return self._one_of([mention.letter for mention in group], together=not either)
+
+    def _one_of(self, letters: Sequence[str], *, together: bool = True) -> str | None:
+        """The one option that `letters` are: equal texts are one, and so is an option that names them all."""
+        if len({self.options.first_equal(letter) for letter in letters}) <= 1:
+            return letters[0] if letters else None
+        return self.options.joint.get(frozenset(letters), UNCLEAR) if together else UNCLEAR
+
+    def only(self, phrase: str, *, negated: bool = False) -> str | None:
+        """The option that is affirmed, else the only one that is not rejected, else the only one that is left."""
+        mentions = self.mentions(phrase)
+        if any(mention.state == "torn" for mention in mentions) and len(mentions) == 1:
+            return UNCLEAR
+        but = _BUT.search(phrase) if negated else None
+        turn = (but.start() if but else len(phrase)) if negated else 0
+        for state in ("affirmed", "named"):
+            found = _after_doubt(phrase, [m for m in mentions if m.state == state and m.start >= turn])
+            if found:
+                letters = list(dict.fromkeys(mention.letter for mention in found))
+                return self._one_of(letters, together=not _OR.search(phrase))
+        out = {m.letter for m in mentions if m.state == "rejected" or m.start < turn}
+        left = [letter for letter in self.options.texts if letter not in out]
+        return left[0] if out and len(left) == 1 else None
 
     def whole(self, text: str) -> str | None:
-        """The option that is all of `text`: `C`, `(C)`, `C. blue`, `blue`, a number equal to one option."""
-        value = canonical_text(text)
-        equal = [letter for letter, option in self.texts.items() if option == value]
-        if len(equal) > 1:
-            return equal[0]
-        letter = re.fullmatch(r"\W*([A-Za-z])\b\W*", text)
-        if letter and letter[1].upper() in self.texts:
-            return letter[1].upper()
-        if equal:
-            return equal[0]
-        labelled = re.match(r"[(\[\"']?([A-Z])(?:[)\]\"']*[.:)]+|[)\]])\s*\S", text)
-        if labelled and labelled[1] in self.texts:
-            return labelled[1]
-        tokens = {token.letter for token in self.tokens(text) if not token.negated}
-        if len(tokens) > 1 and re.fullmatch(
-            r"[\s(\[]*[A-Z](?:[)\]]?\s*(?:,|/|&|and|or)\s*[(\[]?[A-Z])+[)\].\s]*", text
-        ):
-            return UNCLEAR
-        return self._place(text)
-
-    def _place(self, text: str) -> str | None:
-        place = re.fullmatch(r"\W*([1-9][0-9]?)\W*", text)
-        if place is None or self.numeric or int(place[1]) > len(self.texts):
+        """The option that is all of `text`: `C`, `(C)`, `C. blue`, `blue`, a number equal to one option, a place."""
+        if len(text) > LONGEST_PHRASE:
             return None
-        return list(self.texts)[int(place[1]) - 1]
+        if (letter := _LONE.fullmatch(text)) and letter[1].upper() in self.options.texts:
+            return letter[1].upper()
+        if equal := self.options.equal(text):
+            return equal
+        mentions = self.mentions(text)
+        if mentions and not text[: mentions[0].start].strip(_OPENING + ">#-") and mentions[0].state != "rejected":
+            if not text[mentions[0].end :].strip(" \t\n.,;:!)]}>\"'*"):
+                return UNCLEAR if mentions[0].state == "torn" else mentions[0].letter
+            listed = all(JOINT.fullmatch(text, a.end, b.start) for a, b in pairwise(mentions))
+            if (
+                listed
+                and len(mentions) > 1
+                and all(m.state != "rejected" for m in mentions)
+                and not text[mentions[-1].end :].strip(" \t\n.,;:!)]}\"'")
+            ):
+                return self._one_of([mention.letter for mention in mentions], together=not _OR.search(text))
+        return self.place(text, whole=True)
 
-    def phrase(self, phrase: str, *, negated: bool = False) -> str | None:
-        """The option that a declared phrase names: what it begins with, else the only one that it does not reject."""
-        if not negated:
-            sentence = first_sentence(phrase)[0]
-            found = self.direct(phrase) or self.whole(sentence) or self._place_first(sentence)
-            if found:
-                return found
+    def place(self, text: str, *, whole: bool = False) -> str | None:
+        """The option that a place such as `2` or `option 2` names, where no option is a number."""
+        found = None if self.options.numeric else _PLACE.match(text)
+        if found is None or (whole and text[found.end() :].strip(" \t\n.,;:!)]}>\"'*")):
+            return None
+        blanks = _BLANKS.match(text, found.end())
+        start = blanks.end() if blanks else found.end()
+        if listed := self._bare_letter(text, start):
+            return listed  # a numbered line: `1. C`
+        rest = self.options.at(text, start)
+        if not rest and not _PLACE_ENDS.match(text, found.end()):
+            return None
+        letters = list(self.options.texts)
+        number = int(found[1])
+        return letters[number - 1] if 1 <= number <= len(letters) else None
+
+    def _bare_letter(self, text: str, start: int) -> str | None:
+        found = re.compile(r"[(\[]?([A-Z])[)\]]?(?=\W|\Z)").match(text, start)
+        return found[1] if found and found[1] in self.options.texts and text[start - 1 : start].isspace() else None
+
+    def declared(self, phrase: str, *, negated: bool = False, label: bool = False) -> str | None:
+        """The option that a declared phrase names: what it begins with, else the only one in its first sentence."""
+        phrase = phrase[:LONGEST_PHRASE]
         sentence = first_sentence(phrase)[0]
-        tokens = self.tokens(f"not {sentence}" if negated else sentence)
-        named = dict.fromkeys(token.letter for token in tokens if not token.negated)
-        if named:
-            return next(iter(named)) if len(named) == 1 else UNCLEAR
-        return None if tokens else self._only_text(sentence, negated=negated)
-
-    def _place_first(self, sentence: str) -> str | None:
-        place = re.match(r"\W*(?:option|choice|number)?\s*([1-9])(?![\w.,%/])", sentence, re.IGNORECASE)
-        return self._place(place[1]) if place else None
-
-    def only_mention(self, reply: str) -> str | None:
-        """The only option that a whole reply names and does not reject, by letter or by text."""
-        tokens = self.tokens(reply)
-        named = {token.letter for token in tokens if not token.negated}
-        if named:
-            return named.pop() if len(named) == 1 else UNCLEAR
-        return None if tokens else self._only_text(reply, negated=False)
-
-    def _only_text(self, phrase: str, *, negated: bool) -> str | None:
-        """The only option whose text stands in `phrase` unrejected; texts of one or two characters do not count."""
-        words = ("not " if negated else "") + squeezed(phrase).casefold()
-        named: dict[str, str] = {}
-        for letter, text in sorted(self.texts.items(), key=lambda option: -len(str(option[1]))):
-            if not isinstance(text, str) or len(text) < 3:
-                continue
-            for match in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", words):
-                if not _REJECTS_NEXT.search(words[: match.start()]) and not _REJECTED.match(words, match.end()):
-                    named.setdefault(text, letter)
-            words = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "_", words)
-        if len(named) > 1:
+        if negated:
+            return self.only(sentence, negated=True)
+        found = self.lead(phrase) or self.place(phrase) or self.whole(sentence) or self.place(sentence)
+        if found:
+            return found
+        if _NO_ANSWER.match(phrase):
+            return (self.only(phrase) if phrase[:2] in ("I ", "I'") else None) or UNCLEAR
+        if label and self._is_other_letter(sentence):
             return UNCLEAR
-        return next(iter(named.values()), None)
+        return self.only(sentence)
+
+    def _is_other_letter(self, sentence: str) -> bool:
+        """Whether all of `sentence` is a letter that no option has, or several of the options' letters in a row."""
+        run = _RUN.fullmatch(sentence)
+        if run is None:
+            return False
+        return len(run[1]) == 1 or (set(run[1]) <= set(self.options.texts) and len(set(run[1])) == len(run[1]))
+
+    def opening(self, reply: str) -> str | None:
+        """The option that a reply without a declaration begins with as an answer: `C, because`, `C. Green`, `green`."""
+        found = self.lead(reply)
+        if found in (None, UNCLEAR):
+            return found
+        mentions = self.mentions(reply[:LONGEST_PHRASE])
+        first = mentions[0] if mentions else None
+        if first is None or first.start > 40:
+            return found
+        later = [m for m in mentions[1:] if m.state in ("named", "affirmed") and m.letter != first.letter]
+        if first.state == "affirmed" or not later or _LABEL_END.match(reply, first.end):
+            return found
+        return None
 
 
-def _is_word(phrase: str, match: re.Match[str]) -> bool:
-    """Whether a bare capital is the article `A` or the pronoun `I` of a sentence."""
-    after = _NEXT_WORD.match(phrase, match.end())
-    if after is None or match["capital"] not in "AI":
-        return False
-    if _NAMED.search(phrase[max(0, match.start() - 12) : match.start()]):
-        return False
-    return match["capital"] == "I" or after[1].casefold() not in _AFTER_ARTICLE_LIKE
-
-
-@lru_cache(maxsize=4096)
-def read_options(choices: tuple[tuple[str, str], ...]) -> Options:
-    """The options of an item, given as (letter, text) pairs."""
-    texts = {letter: canonical_text(text) for letter, text in choices}
-    big = "".join(texts) or "A"
-    letters = re.compile(
-        rf"(?<![\w'’\\+.-])(?:[(\[](?P<open>[{big}{big.lower()}])[)\]]"
-        rf"|(?P<capital>[{big}])(?![\w+]|['’]\w|-\w|\.\w)|(?P<half>[{big.lower()}])(?=\)))"
-    )
-    return Options(texts, letters, any(not isinstance(text, str) for text in texts.values()))
+def _after_doubt(phrase: str, mentions: Sequence[Mention]) -> Sequence[Mention]:
+    """What is named after the last "B or C", if anything is: "B or C? C."; else all `mentions`."""
+    for k in range(len(mentions) - 1, 0, -1):
+        joint = JOINT.fullmatch(phrase, mentions[k - 1].end, mentions[k].start)
+        if joint and _OR.search(joint[0]):
+            return mentions[k + 1 :] or mentions
+    return mentions

@@ -1,19 +1,31 @@
 """Letters of a multiple-choice item as answers.
 
-In: a reply and the item's options. Out: the one option that the reply commits to. The last declaration wins; a letter
-must stand alone and be an option; words ("a prime number", "I think") are no letters; negated options are out; several
-options are no answer. Option texts, and positions `1`, `2`, ... where no option is a number, are accepted too.
-Left out on purpose: guessing from likeness between a reply and an option.
+In: a reply and the item's options. Out: the one option that the reply commits to. The last declaration wins, unless the
+reply doubts it and concludes anew; a letter must stand alone and be an option; words ("a prime number", "I think") are no
+letters; negated options are out, and when all but one are, that one is the answer; several options are no answer, nor is
+a letter with another option's text ("C (blue)"). Option texts, numbers equal to one, and places `1`, `2`, ... where no
+option is a number, are accepted too. Left out on purpose: guessing from likeness between a reply and an option.
 """
 
 from __future__ import annotations
 
+import re
+
 from collabsim.tasks.item import Answer, ItemView
-from collabsim.tasks.scorers.choice_cues import choice_declarations, conclusion
-from collabsim.tasks.scorers.choice_reading import UNCLEAR, Options, read_options
+from collabsim.tasks.scorers.choice_cues import choice_declarations, conclusion, second_thoughts
+from collabsim.tasks.scorers.choice_reading import UNCLEAR, Reading, read_options
 from collabsim.tasks.scorers.declarations import Declaration, first_sentence
-from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer
-from collabsim.tasks.scorers.text import readable, without_latex_text
+from collabsim.tasks.scorers.option_text import plain_text
+from collabsim.tasks.scorers.scoring import NO_ANSWER, AnswerScorer, Extraction, declared_by, why_unparsed
+from collabsim.tasks.scorers.text import readable, squeezed
+
+_ONE_OF_BOXES = re.compile(r"\}\s*(?:or|and|,|/)\s*\\boxed", re.IGNORECASE)
+
+
+LONGEST_PLAIN = 80
+
+_PLAIN = re.compile(r"(?P<label>(?:\*\*)?Answer: ?|The (?:correct )?answer is )?\(?(?P<letter>[A-Z])\)?\.?(?:\*\*)?")
+# Most replies of obedient models; read at once, with the result that the long way gives.
 
 
 class ChoiceScorer(AnswerScorer):
@@ -23,19 +35,24 @@ class ChoiceScorer(AnswerScorer):
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
         """The option that `text` commits to, or None."""
+        if plain := _plain_letter(text, view, finish):
+            return Answer(plain, plain)
+        return self.extraction(text, view, finish).answer
+
+    def extraction(self, text: str, view: ItemView, finish: str = "stop") -> Extraction:
+        """`extract` with its reason."""
+        if plain := _plain_letter(text, view, finish):
+            return Extraction(Answer(plain, plain), f"plain answer {squeezed(text)!r}")
         part = None if finish in NO_ANSWER else readable(text)
-        if part is None:
-            return None
-        options = read_options(tuple(view.choices.items()))
-        part = without_latex_text(part).replace("$", " ")
-        for declaration in reversed(choice_declarations(part, options)):
-            letter = _declared(declaration, options)
-            if letter == UNCLEAR:
-                return None
-            if letter:
-                return Answer(letter, letter)
-        letter = _mentioned(part, options) if finish == "stop" else None
-        return Answer(letter, letter) if letter and letter != UNCLEAR else None
+        if part is None or not part.strip():
+            return Extraction(None, why_unparsed(text, finish))
+        reading = Reading(read_options(tuple(view.choices.items())))
+        letter, reason = _committed(plain_text(part), reading, whole=finish == "stop")
+        if letter is None:
+            return Extraction(None, why_unparsed(text, finish))
+        if letter == UNCLEAR:
+            return Extraction(None, f"no single option: {reason}")
+        return Extraction(Answer(letter, letter), reason)
 
     def same(self, a: Answer, b: Answer, view: ItemView) -> bool:
         """Whether two answers are one letter, or letters of options with one text."""
@@ -46,27 +63,53 @@ class ChoiceScorer(AnswerScorer):
         return Answer(text, text) if text in view.choices else None
 
 
-def _declared(declaration: Declaration, options: Options) -> str | None:
+def _plain_letter(text: str, view: ItemView, finish: str) -> str | None:
+    """The letter of a plain reply; None for all others."""
+    plain = _PLAIN.fullmatch(text.strip()) if len(text) < LONGEST_PLAIN and finish not in NO_ANSWER else None
+    if plain is None or plain["letter"] not in view.choices or not (plain["label"] or finish == "stop"):
+        return None
+    return plain["letter"]
+
+
+def _committed(part: str, reading: Reading, *, whole: bool) -> tuple[str | None, str]:
+    """The letter that a reply in plain form takes, and why; without `whole`, only by declaration."""
+    for declaration in reversed(choice_declarations(part, reading)):
+        letter = _declared(declaration, reading, part)
+        if letter is None:
+            continue
+        reason = declared_by(part, declaration.start)
+        doubted = second_thoughts(part, declaration.start + len(declaration.text)) if letter != UNCLEAR else None
+        concluded = conclusion(part, reading, doubted) if doubted is not None else None
+        return (concluded, f"concluded after {reason}") if concluded else (letter, reason)
+    return _mentioned(part.strip(), reading) if whole else (None, "")
+
+
+def _declared(declaration: Declaration, reading: Reading, part: str) -> str | None:
     if declaration.form == "open box":
         return UNCLEAR
     if declaration.form in ("box", "tag", "marker"):
-        return UNCLEAR if not declaration.text else options.whole(declaration.text)
+        if not declaration.text or (declaration.form == "box" and _ONE_OF_BOXES.search(part, 0, declaration.start + 7)):
+            return UNCLEAR
+        return reading.whole(declaration.text) or reading.lead(declaration.text)
     if declaration.form == "correction":
-        return options.direct(declaration.text)
+        found = reading.lead(declaration.text)
+        return reading.only(declaration.text.split("\n", 1)[0]) if found == UNCLEAR else found
     if declaration.form == "sentence" and "?" in first_sentence(declaration.text)[1]:
         return None
-    return options.phrase(declaration.text, negated=declaration.negated)
+    return reading.declared(declaration.text, negated=declaration.negated, label=declaration.form == "label")
 
 
-def _mentioned(part: str, options: Options) -> str | None:
-    """The option of a reply without a declaration: a conclusion, a line with nothing but a letter, the only mention."""
-    reply = part.strip()
-    if concluded := conclusion(reply, options):
-        return concluded
+def _mentioned(reply: str, reading: Reading) -> tuple[str | None, str]:
+    """The option of a reply without a declaration, and why: all of it, a conclusion, a bare line, the only mention."""
+    if found := reading.whole(reply):
+        return found, "the whole reply"
+    if concluded := conclusion(reply, reading):
+        return concluded, "its conclusion"
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
-    if len(lines) == 1:
-        return options.phrase(reply)
-    bare = {letter for line in (lines[:1] + lines[-1:]) if (letter := options.whole(line))}
-    if len(bare) == 1:
-        return bare.pop()
-    return UNCLEAR if bare else options.only_mention(reply)
+    if len(lines) > 1:
+        bare = {letter for line in (lines[0], lines[-1]) if (letter := reading.whole(line))}
+        if bare:
+            return (bare.pop() if len(bare) == 1 else UNCLEAR), "a line with nothing else"
+    elif opening := reading.opening(reply):
+        return opening, "how the reply begins"
+    return reading.only(reply), "what it mentions"

@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 
 from collabsim.tasks.item import Answer, ItemView
-from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence
+from collabsim.tasks.scorers.declarations import Declaration, declarations, first_sentence, last_matches
 from collabsim.tasks.scorers.exact_scorer import LONGEST_LINE, PLACEHOLDERS
 from collabsim.tasks.scorers.math_reading import read
 from collabsim.tasks.scorers.math_same import near, same
@@ -37,6 +37,7 @@ _WHICH = re.compile(
     r",?\s+(?:which|that)\s+(?:is|equals|gives|becomes|simplifies\s+to|evaluates\s+to)\s+", re.IGNORECASE
 )
 _TRUTH = re.compile(r"\b(?:is|are)\s+(true|false)\W*\Z", re.IGNORECASE)
+_VERB = re.compile(r"\b(?:is|are|equals?|becomes|have|get|obtain|gives|at|be)\b(?:\s+equal\s+to)?\s*:?\s+(?!not\b)")
 _ANGLES = re.compile(r"<([^<>=]+)>")
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
 _BETWEEN_BOXES = re.compile(r"[\s$.]*(?:(?:,|;|and|or|&)[\s$]*){0,2}(?:[A-Za-z]\s*=\s*)?[\s$]*")
@@ -178,17 +179,30 @@ def _formulas(text: str) -> list[Answer]:
     return [answer for answer in answers if answer is not None]
 
 
+def _concluded(line: str) -> Answer | None:
+    """The mathematics after the last "is" of a line: `the area is 9π`. None for words, and for what is rejected."""
+    verb = last_matches(_VERB, line, 1)
+    if not verb or len(line) > 5 * LONGEST_LINE or "$" in line or NOT.search(line[: verb[0].end()]):
+        return None
+    answer = _phrase(first_sentence(line[verb[0].end() :])[0])
+    return None if answer is None or isinstance(answer.value.value, Opaque) or is_prose(answer.value.value) else answer
+
+
 def _undeclared(part: str, *, declared: bool) -> Answer | None:
     """The answer of a reply that declares none: all of one short line, else its last formula or number."""
     if "\n" not in part and len(part) <= LONGEST_LINE and not declared:
         if truth := _TRUTH.search(part):
             return _answer(truth[1])
         answer = _phrase(_DISPLAY.sub("", part))
+        if answer is None or is_prose(answer.value.value) or isinstance(answer.value.value, Opaque):
+            answer = _concluded(part) or answer
         label = re.match(r"(?:yes|no|true|false)\b", part, re.IGNORECASE)
         return answer if answer is None or label or not is_prose(answer.value.value) or len(part.split()) <= 6 else None
     if not declared and re.match(r"(?:yes|no|true|false)\b\s*[,.;:!—-]", part, re.IGNORECASE):
         return _answer(part.split("\n")[0])
     for line in reversed(part.splitlines()):
+        if concluded := _concluded(line):
+            return concluded
         if formulas := _formulas(line):
             return formulas[-1]
         answer = _answer(_BULLET.sub("", line)) if len(line) <= LONGEST_LINE else None

@@ -18,7 +18,9 @@ _PLAIN = re.compile(rf"([-+]?) ?({_DIGITS})(?: ?/ ?([1-9][0-9]{{0,50}}))?\.?")
 _RANGE = re.compile(rf"({_DIGITS}) ?(?:-|–|—|to|through|\.\.\.?|…) ?({_DIGITS})(?: [A-Za-z%°]+)*")
 _RATIO = re.compile(r"([0-9]{1,18}(?: ?: ?[0-9]{1,18})+)(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
 _BASED = re.compile(r"\(?([0-9A-Fa-f]{1,400})\)?\s?_\s?\{?\s?([0-9]{1,2}|[a-z]{3,9})\s?\}?")
-_EMPTY = re.compile(r"∅|⦃ ?⦄|(?:the )?empty set|no(?: real| integer| such)? (?:solutions?|roots?)|none", re.IGNORECASE)
+_EMPTY = re.compile(
+    r"∅|[⦃{] ?[⦄}]|(?:the )?empty set|no(?: real| integer| such)? (?:solutions?|roots?)|none", re.IGNORECASE
+)
 _UNDEFINED = re.compile(r"undefined|dne|does not exist|not defined|indeterminate", re.IGNORECASE)
 _ALL = re.compile(
     r"ℝ|\(-∞,\s?∞\)|all real(?: number)?s(?: [a-z])?|(?:the )?set of (?:all )?real numbers", re.IGNORECASE

@@ -38,7 +38,7 @@ from collabsim.tasks.scorers.numbers import Range
 from collabsim.tasks.scorers.quantities import Quantity, unit_of, with_unit
 from collabsim.tasks.scorers.text import without_markup
 
-_LABEL = re.compile(r"(yes|no|true|false)\b(?=\s*(?:[,.;:!—-]|\Z))", re.IGNORECASE)
+_LABEL = re.compile(r"(yes|no|true|false)\b(?P<stop>\s*(?:[,.;:!—-]|\Z))?", re.IGNORECASE)
 _SAME_LABEL = {"true": "yes", "false": "no"}
 _JOIN = re.compile(r"\s*∪\s*|\s+or\s+|\s+and\s+")
 _BAR = re.compile(r"\s*[|:]\s*")
@@ -55,32 +55,18 @@ _TAIL = re.compile(
 _SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|°[CF])")
 _UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
 _PROSE = re.compile(r"[A-Za-z]{3,}")
+_IN_BRACKETS = re.compile(r"\s\(\s?([A-Za-z]{2}[A-Za-z° /]*)\)\Z")
+_POINT = re.compile(r"[A-Z]'? ?(?=\([^()]+,[^()]+\)\Z)")
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
 _NO_UNIT = frozenset(
-    [
-        "squared",
-        "cubed",
-        "factorial",
-        "times",
-        "plus",
-        "minus",
-        "over",
-        "choose",
-        "halves",
-        "thirds",
-        "quarters",
-        "more",
-        "less",
-        "divided",
-        "or",
-        "and",
-    ]
+    (
+        *("squared", "cubed", "factorial", "times", "plus", "minus", "over", "choose", "halves", "thirds", "quarters"),
+        *("more", "less", "divided", "or", "and", "is", "are", "was", "not"),
+    )
 )
 _FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc)")
 _LATEX = re.compile(r"\\[A-Za-z]|[=<>≤≥≠∈^∪∩∖]|[0-9] ?[-+*/] ?[0-9]")
 _NOT_A_NUMBER = frozenset({"nan", "null", "n/a"})
-
-
 _OUTWARD = re.compile(r"([\[\]])([^\[\]]+,[^\[\]]+)([\[\]])")
 
 
@@ -110,8 +96,8 @@ def _value(text: str, depth: int = 0) -> Value | None:
         if value is not None:
             return value
     label = _LABEL.match(text)
-    if label:
-        return _labelled(text, label[1].casefold())
+    if label and (label["stop"] is not None or _says_both(label[1], text)):
+        return None if _says_both(label[1], text) else Words(_SAME_LABEL.get(label[1].casefold(), label[1].casefold()))
 
     def inner(part: str) -> Value | None:
         return _value(part, depth + 1)
@@ -135,11 +121,10 @@ def _words(text: str) -> Value | None:
     return Words(text.casefold().strip("\"'.,;:!() ")) if re.search(r"\w", text) else Words(text)
 
 
-def _labelled(text: str, label: str) -> Words | None:
-    """Yes or no, unless the other one is said too."""
-    label = _SAME_LABEL.get(label, label)
-    other = r"\b(?:no|false)\b" if label == "yes" else r"\b(?:yes|true)\b"
-    return None if re.search(other, text, re.IGNORECASE) else Words(label)
+def _says_both(label: str, text: str) -> bool:
+    """Whether a text that begins with yes or no (true or false) says the other one too."""
+    other = r"\b(?:no|false)\b" if label.casefold() in ("yes", "true") else r"\b(?:yes|true)\b"
+    return re.search(other, text, re.IGNORECASE) is not None
 
 
 _Inner = Callable[[str], Value | None]
@@ -187,6 +172,7 @@ def _relation(text: str, inner: _Inner) -> Value | None:
 
 
 def _enclosed(text: str, inner: _Inner) -> Value | None:
+    text = _POINT.sub("", text, count=1)
     content = inside_brackets(text)
     if content is None:
         return None
@@ -225,6 +211,7 @@ def _bare_list(text: str, inner: _Inner) -> Value | None:
 
 def _with_tail(text: str, inner: _Inner) -> Value | None:
     """A scalar with known units; with other words, once it is clear that they are no variables."""
+    text = _IN_BRACKETS.sub(r" \1", text)
     match = _SHORT_TAIL.fullmatch(text) or _TAIL.fullmatch(text)
     if match is None:
         return None

@@ -49,7 +49,7 @@ def read_relation(text: str, read: Read) -> Value | None:
         return read(sides[1])
     if _COMPARES.search(text):
         return _inequality(text, read)
-    if len(halves := split(text, _ROUNDED)) == 2 and (both := _rounded(*halves, read)):
+    if len(halves := split(text, _ROUNDED)) == 2 and (both := _rounded(halves[0], halves[1], read)):
         return both
     sides = [side for side in split(text, _EQUALS) if side]
     return _equation(sides, read) if _EQUALS.search(text) and sides else None

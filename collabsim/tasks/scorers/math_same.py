@@ -36,6 +36,9 @@ from collabsim.tasks.scorers.math_values import (
 from collabsim.tasks.scorers.numbers import Either
 from collabsim.tasks.scorers.quantities import Quantity, near_size, same_size
 
+MOST_NAMES = 4
+"""Members up to which a list may be several names of one value."""
+
 
 def same(a: Reading, b: Reading) -> bool:
     """Whether two answers are the same. Symmetric and reflexive. Raises `ScoringError`."""
@@ -120,8 +123,11 @@ def _listing(a: Listing, b: Value) -> bool | None:
         return same_values(Matrix(rows), b)
     if isinstance(b, Named | Several):
         return None
-    items = a.items if a.opening not in ("", "{") else _distinct(a.items)
-    return len(items) == 1 and same_values(items[0], b)
+    if a.opening not in ("", "{"):
+        return len(a.items) == 1 and same_values(a.items[0], b)
+    first, *others = _distinct(a.items)
+    one = len(others) < MOST_NAMES and all(same_values(first, other) for other in others)
+    return one and any(same_values(item, b) for item in (first, *others))  # `3/8, or 37.5%`
 
 
 def _same_lists(a: Listing, b: Listing) -> bool:

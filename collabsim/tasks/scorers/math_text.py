@@ -50,6 +50,7 @@ _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:(?:\{,\}|\\,|,\s?\\!)[0-9]
 _SPACED = re.compile(r"(?<![0-9.,/^])(?<![0-9] )[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]|[./,][0-9]| [0-9])")
 _DOLLARS = re.compile(r"(?:\b(?:US|CA|AU|NZ))?\s?\\?[$€£¥₹]|\\[()\[\]]")
 _ROW_END = re.compile(r"\\\\(?:\[[^\]]{0,10}\])?|\\cr(?![A-Za-z])")
+_ORDINAL = re.compile(r"(?<=[0-9])\s?\^\s?\{\s*(?:st|nd|rd|th)\s*\}")
 _NUMBER_SETS = {"R": "ℝ", "Z": "ℤ", "N": "ℕ", "Q": "ℚ", "C": "ℂ"}
 
 LONGEST = 1_000
@@ -62,13 +63,14 @@ def plain_math(text: str) -> str:
     text = _SPACED.sub(lambda match: match[0].replace(" ", ""), plain_characters(text))
     text = _DOLLARS.sub(" ", text)
     if "\\" in text or "{" in text or "~" in text:
-        text = _ROW_END.sub(" ⏎ ", text)
+        text = _ROW_END.sub(" ⏎ ", text).replace("{:}", ":")
         text = _GROUPED.sub(lambda match: re.sub(r"[^0-9]", "", match[0]), text)
         text = _DEGREES.sub("°", _FRAME.sub("", text))
         text = _REPEATING.sub(_repeating, _BLACKBOARD.sub(lambda match: _NUMBER_SETS[match[1]], text))
         text = _GONE.sub(" ", without_latex_text(text))
         text = _BINOM.sub(r"\\binom", _FRAC.sub(r"\\frac", text))
         text = _COMMAND.sub(lambda match: _SIGNS.get(match[1], match[0]), text)
+    text = _ORDINAL.sub("", text)
     text = _REPEATED.sub(_repeating, text)
     return squeezed(text.translate(_PLAIN_SIGNS).replace("**", "^"))
 

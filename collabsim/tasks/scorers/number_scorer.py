@@ -38,6 +38,7 @@ LEAD = re.compile(
 )
 NOT = re.compile(r"(?:\bnot|\bcannot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
 BUT = re.compile(r"\b(?:but|it is|it's|rather|instead)\s+", re.IGNORECASE)
+_REJECTED = re.compile(r"\s+(?:is|was)(?:n't|\s+not)\b")
 _BULLET = re.compile(r"^(?:[-*+•]|[0-9]{1,2}[.)])\s+(?=\S)")
 _OPERATOR = frozenset("+-*/×÷^<>·")
 _START = re.compile(r"(?<![\w.])(?=[-+±$€£¥₹.]?\s?-?[$€£¥₹.]?[0-9])")
@@ -154,6 +155,8 @@ def declared_number(sentence: str) -> _Read | Unclear | None:
     """The number of a declaring sentence: what it begins with, its last side, or the last one that it mentions."""
     starts_with_number = _START.match(sentence) is not None
     if starts_with_number and (direct := _direct(sentence)):
+        if _REJECTED.match(sentence, sentence.index(direct[0]) + len(direct[0])):
+            return None
         beyond = sentence[len(direct[0]) :].lstrip()
         return (_last_side(sentence) or direct) if beyond.startswith(("=", "≈")) else direct
     if "=" in sentence or "≈" in sentence:
@@ -166,6 +169,8 @@ def declared_number(sentence: str) -> _Read | Unclear | None:
 def _in_words(sentence: str) -> _Read | None:
     """A small number in words, with no more than a noun after it."""
     words = sentence.casefold().split()
+    if (whole := " ".join(words)) in NUMBER_WORDS:
+        return sentence, NUMBER_WORDS[whole]
     if not 1 <= len(words) <= 2 or words[0] not in NUMBER_WORDS or words[-1] in ("of", "hundred", "thousand"):
         return None
     return sentence.split()[0], NUMBER_WORDS[words[0]]
@@ -195,6 +200,8 @@ def _last_number(text: str) -> _Read | Unclear | None:
     found = _numbers(text)
     for number in reversed(found):
         before = text[max(0, number.start - 80) : number.start].rstrip()
+        if _REJECTED.match(text, number.end):
+            continue
         if before[-1:] in _OPERATOR or NOT.search(text[max(0, number.start - 80) : number.start]):
             continue
         if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, found, number):

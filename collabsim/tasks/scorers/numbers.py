@@ -46,16 +46,23 @@ class Either:
 
 Number = Fraction | Quantity | Range | PlusMinus | Either
 
+_SMALL = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 NUMBER_WORDS = {
-    name: Fraction(size)
-    for size, name in enumerate(
-        (
-            *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-            *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-            "twenty",
-        )
-    )
+    **{name: Fraction(size) for size, name in enumerate(_SMALL)},
+    **{name: Fraction(10 * size) for size, name in enumerate(_TENS, start=2)},
+    **{
+        f"{tens}{join}{_SMALL[ones]}": Fraction(10 * size + ones)
+        for size, tens in enumerate(_TENS, start=2)
+        for ones in range(1, 10)
+        for join in ("-", " ")
+    },
+    **{"one hundred": Fraction(100), "a hundred": Fraction(100), "one thousand": Fraction(1000)},
 }
+"""Numbers in words, as far as answers use them."""
 
 _PLAIN = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
 _CURRENCY = r"(?:(?:US\s?)?[$€£¥₹]\s?)"

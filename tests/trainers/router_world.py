@@ -1,0 +1,115 @@
+"""A world in which only the system can teach: a tiny router, made from scratch, before two frozen specialists.
+
+The router's own answer to a question is worth nothing; its choice of specialist decides the outcome. It starts with the
+form of a choice (1 or 2, at random) and learns which specialist knows which kind of question.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from collabsim.trainers.rows import TokenRow
+from scripted import Scripted, last_words
+from tiny_folders import CHATML, write_folder
+
+from collabsim import Pool, Sampling, Seat, System, Task, make_item
+
+WINDOW = 1024
+VERBS = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b}
+ROUTER = Sampling(temperature=1.0, max_tokens=2)
+
+
+def router_folder(folder: Path, seed: int = 0) -> Path:
+    """A two-layer Llama of 100k parameters that says 1 or 2 at random (vLLM's CPU attention wants heads of 32)."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    torch.set_num_threads(1)
+    write_folder(folder, template=CHATML, adds_bos=False)
+    (folder / "model.safetensors").unlink()
+    vocabulary = len(json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]) + 2
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2}
+    ids = {"vocab_size": vocabulary, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    config = AutoConfig.for_model("llama", max_position_embeddings=WINDOW, **sizes, **heads, **ids)
+    torch.manual_seed(seed)
+    AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    _teach_form(folder)
+    return folder
+
+
+def _teach_form(folder: Path, steps: int = 40) -> None:
+    """Maximum likelihood of `1` and `2`, one half each whatever the question."""
+    import torch
+    from collabsim.trainers.learner import Learner
+
+    from collabsim.models.template import Prompter
+    from collabsim.models.weights import find_weights
+
+    learner = Learner.load(folder, dtype="float32", device="cpu")
+    prompter = Prompter(find_weights(str(folder), dtype="float32"))
+    optimizer = torch.optim.AdamW(learner.parameters(), lr=3e-3)
+    asked = [prompter.render(question_to_router(*pair)) for pair in pairs("form", 8)]
+    choices = [(*prompter.tokenizer.encode(number, add_special_tokens=False), 2) for number in "12"]
+    rows = [TokenRow(prompt, ids) for prompt in asked for ids in choices]
+    for _ in range(steps):
+        loss = -torch.cat(learner.token_logprobs(rows, 1.0)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    learner.save(folder)
+
+
+def pairs(split: str, count: int) -> list[tuple[str, int, int]]:
+    """Questions of a split; splits never share one."""
+    first = {"form": 0, "train": 1, "dev": 2, "test": 3}[split]
+    return [(verb, 10 + k // 7, 11 + 4 * (k % 7) + first) for k in range((count + 1) // 2) for verb in VERBS][:count]
+
+
+def item(verb: str, a: int, b: int) -> Any:
+    return make_item(f"{verb} {a} {b}", str(VERBS[verb](a, b)), prompt="{question}")
+
+
+def question_to_router(verb: str, a: int, b: int) -> Any:
+    from collabsim.request import Message
+
+    return (Message("user", f"{verb} {a} {b}\n\n1. add\n2. mul"),)
+
+
+def specialist(verb: str) -> Scripted:
+    """Right on its own kind of question, wrong on the other."""
+
+    def say(request: Any) -> str:
+        asked, a, b = re.match(r"(\w+) (\d+) (\d+)", last_words(request)).groups()
+        return f"Answer: {VERBS[verb](int(a), int(b)) if asked == verb else -1}"
+
+    return Scripted(f"specialist in {verb}", say)
+
+
+def routed_system(folder: Path, engine: str = "transformers", **settings: Any) -> System:
+    """The router as a helper before both specialists, always listed in one order."""
+    from collabsim.models.local import LocalModel
+
+    model = LocalModel(spec=str(folder), engine=engine, dtype="float32", **settings)
+    pool = {verb: Seat(verb, specialist(verb), description=verb) for verb in VERBS}
+    return System(
+        "prompt_router",
+        pool,
+        options={"route": "{models}"},
+        helpers=Pool({"router": Seat("router", model, sampling=ROUTER)}),
+        roles={"router": "router"},
+        order=tuple(VERBS),
+    )
+
+
+def task(tests: int = 200, dev: int = 32) -> Task:
+    return Task(
+        "router world", tuple(item(*p) for p in pairs("test", tests)), tuple(item(*p) for p in pairs("dev", dev))
+    )
+
+
+def train_items(count: int = 96) -> list[Any]:
+    return [item(*pair) for pair in pairs("train", count)]

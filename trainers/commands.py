@@ -1,0 +1,97 @@
+"""The commands `train` and `compare`: flags, files, and what is printed. What they do is in `training` and `comparing`.
+
+Nothing heavy is imported before a command runs.
+"""
+
+from __future__ import annotations
+
+import json as json_text
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collabsim.store import GenerationStore
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with pool, protocol, task and train.")]
+Out = Annotated[str | None, typer.Option(help="Folder of the training.")]
+Store = Annotated[str | None, typer.Option(help="File of the generation store.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change any key of the config.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of a table.")]
+
+
+def train(
+    config: ConfigPath,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped training was.")] = False,
+    out: Out = None,
+    store: Store = None,
+    set_: Set = None,
+    json: Json = False,
+) -> None:
+    """Train one seat in place, inside the live system, and print what came of it."""
+    from rich.console import Console
+
+    from .setup import prepare
+    from .terminal import RichTrainProgress, show_training
+    from .training import train as run
+
+    prepared = prepare(config, _overrides(set_, out, store))
+    console = Console(stderr=True)
+    with _store(prepared.store) as opened, RichTrainProgress(console) as progress:
+        try:
+            result = run(
+                prepared.system(opened),
+                prepared.task,
+                prepared.items,
+                prepared.train,
+                out=prepared.out,
+                identity=prepared.identity,
+                prompt=prepared.prompt,
+                resume=resume,
+                concurrency=prepared.concurrency,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            console.print(f"\nStopped; to go on, add --resume. Everything so far is in {prepared.out}", markup=False)
+            raise
+    _show(result.values, json, lambda: show_training(result.values, prepared.out, Console()))
+
+
+def compare(
+    config: ConfigPath,
+    out: Out = None,
+    store: Store = None,
+    set_: Set = None,
+    json: Json = False,
+) -> None:
+    """Train every objective in every setting and print which makes the strongest collaborator. Run it again to resume."""
+    from rich.console import Console
+
+    from .comparing import compare as run
+    from .matrix import read_matrix
+    from .terminal import RichTrainProgress, show_comparison
+
+    matrix = read_matrix(config, _overrides(set_, out, store))
+    with _store(matrix.store) as opened, RichTrainProgress(Console(stderr=True)) as progress:
+        values = run(matrix, opened, progress)
+    _show(values, json, lambda: show_comparison(values, Console()))
+
+
+def _overrides(set_: list[str] | None, out: str | None, store: str | None) -> list[str]:
+    flags = {"out": out, "store": store}
+    return [*(set_ or []), *(f"{key}={json_text.dumps(value)}" for key, value in flags.items() if value is not None)]
+
+
+def _store(named: str | None) -> GenerationStore:
+    from collabsim.store import GenerationStore, default_path
+
+    return GenerationStore(Path(named).expanduser() if named else default_path())
+
+
+def _show(values: dict[str, Any], as_json: bool, show: Any) -> None:
+    if as_json:
+        sys.stdout.write(json_text.dumps(values, indent=1, ensure_ascii=False) + "\n")
+    else:
+        show()

@@ -1,0 +1,182 @@
+"""The `train:` section of a config, and the same settings from Python.
+
+In: plain data. Out: a checked `TrainConfig`. Everything that decides what is learned is here; where files go and how many
+runs are in flight is not. Left out on purpose: the pool, protocol and task, which are the config's other sections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from collabsim.config.schema import Section
+from collabsim.errors import ConfigError
+from collabsim.pool import nearest
+
+from .losses import Loss, Norm, Unit, loss_named
+from .objectives import CoalitionRule, Objective, parse_objective
+from .partner_noise import Noise
+
+if TYPE_CHECKING:
+    from .lora import LoraSettings
+
+SUPERVISED = ("sft", "rft")
+"""Objectives without a reward: golds, and the learner's own right answers."""
+
+
+class ItemsConfig(Section):
+    """The items to train on: disjoint by question from the task's items and its dev items."""
+
+    limit: int = Field(default=200, gt=0)
+    seed: int = 0
+    split: str | None = None
+    """None: the source's `train` split where it has one, else what the task and dev leave over."""
+
+
+class LoraConfig(Section):
+    """Low-rank adapters in place of full weights; see `lora.LoraSettings`."""
+
+    rank: int = Field(default=16, gt=0)
+    alpha: int = Field(default=32, gt=0)
+    targets: tuple[str, ...] | str = "all-linear"
+    seed: int = 0
+
+    def settings(self) -> LoraSettings:
+        """As the learner takes it."""
+        from .lora import LoraSettings
+
+        return LoraSettings(self.rank, self.alpha, self.targets, self.seed)
+
+
+class EvalConfig(Section):
+    """Evaluation on dev during training, and on the task's items before and after."""
+
+    every: int = Field(default=10, ge=0)
+    """Steps between two looks at dev; 0: only the last weights count and dev is never read."""
+    values: Literal["auto", "exact", "permutation", "loo", "none"] = "auto"
+    """How compositional strength is measured before and after; `none` measures the system and the learner alone."""
+    test: bool = True
+    """Whether the task's items are read at all; a study of learning rates should not."""
+
+
+class TrainConfig(Section):
+    """What is learned, and how."""
+
+    seat: str
+    """The seat, or helper, that learns."""
+    objective: str | dict[str, float] = "system"
+    """`system`, `individual`, `leave_one_out`, weights of these, `sft` (golds) or `rft` (own right answers)."""
+    loss: str = "grpo"
+    group: int = Field(default=8, ge=2)
+    items_per_step: int = Field(default=8, gt=0)
+    steps: int = Field(default=100, gt=0)
+    tokens: int | None = Field(default=None, gt=0)
+    """Ends the training before `steps` when the learner has written (or, under `sft`, read) so many tokens: equal budgets."""
+    items: ItemsConfig = ItemsConfig()
+    seed: int = 0
+
+    partner_noise: Literal["auto", "crossed", "shared", "independent"] = "auto"
+    """`auto`: crossed where learner and partners never read each other (a vote), else shared."""
+    partner_draws: int = Field(default=4, gt=0)
+    """K: partner draws per visit of an item, when crossed."""
+    coalition: CoalitionRule = "full"
+    resample: int = Field(default=0, ge=0)
+    """How often a group of equal rewards is drawn again; items that vary then weigh more."""
+
+    norm: Norm = "constant"
+    """`run` divides by a run's own tokens: biased."""
+    norm_tokens: int | None = Field(default=None, gt=0)
+    """The constant that losses are divided by, per run; None: the seat's max_tokens."""
+    clip: float | tuple[float, float] = 0.2
+    ratio: Unit = "call"
+    cap: float | None = Field(default=2.0, gt=0)
+    """Greatest importance weight between learner and engine; null: no weight."""
+    kl: float = Field(default=0.0, ge=0)
+    epochs: int = Field(default=1, gt=0)
+    """Updates per batch of rollouts."""
+
+    lr: float = Field(default=1e-6, gt=0)
+    warmup: int = Field(default=0, ge=0)
+    """Steps over which the learning rate rises from zero."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    weight_decay: float = Field(default=0.0, ge=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    grad_clip: float | None = Field(default=1.0, gt=0)
+
+    lora: LoraConfig | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Of the weights that learn."""
+    device: str = "auto"
+    autocast: bool = False
+    gradient_checkpointing: bool = False
+    micro_tokens: int = Field(default=8192, gt=0)
+    """Tokens of one forward and backward pass, padding included."""
+    eval: EvalConfig = EvalConfig()
+    checkpoint_every: int = Field(default=1, gt=0)
+    """Steps between checkpoints; a killed training loses at most so many."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TrainConfig:
+        if self.objective not in SUPERVISED:
+            parse_objective(self.objective)
+        self.policy_loss()
+        if self.supervised and self.coalition != "full":
+            raise ValueError(f"objective {self.objective} has no coalition; leave `coalition` out")
+        if self.supervised and (self.kl or self.resample):
+            raise ValueError(f"objective {self.objective} has no use for kl and resample; leave them out")
+        return self
+
+    @property
+    def supervised(self) -> bool:
+        """Whether the objective has no reward."""
+        return self.objective in SUPERVISED
+
+    def rollout_objective(self) -> Objective:
+        """What runs are made for; own answers for `rft`."""
+        return parse_objective("individual" if self.objective in SUPERVISED else self.objective)
+
+    @property
+    def objective_name(self) -> str:
+        """For tables."""
+        return str(self.objective) if self.objective in SUPERVISED else parse_objective(self.objective).name
+
+    def policy_loss(self) -> Loss:
+        """The loss with its settings."""
+        low, high = self.clip if isinstance(self.clip, tuple) else (self.clip, self.clip)
+        changes: dict[str, Any] = {"clip": (low, high), "unit": self.ratio, "cap": self.cap}
+        return loss_named(self.loss, **changes, kl=self.kl, norm=self.norm)
+
+    def noise(self, default: Noise) -> Noise:
+        """The partner noise, `auto` resolved."""
+        return default if self.partner_noise == "auto" else self.partner_noise
+
+
+def parse_train(data: Mapping[str, Any] | None) -> TrainConfig:
+    """The settings in the `train:` section. Raises `ConfigError` that names the key, what was expected and what came."""
+    if data is None:
+        raise ConfigError("expected a section `train:` with at least `seat:`, got none; name the seat that learns")
+    try:
+        return TrainConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError("; ".join(map(_explain, error.errors()))) from None
+
+
+def _explain(problem: Any) -> str:
+    location = [str(part) for part in problem["loc"] if part not in ("float", "str")]
+    where = ".".join(["train", *location])
+    if problem["type"] == "extra_forbidden":
+        known = _known(location[:-1])
+        return f"unknown key {where!r}{nearest(location[-1], known)}; known here: {', '.join(sorted(known))}"
+    if problem["type"] == "missing":
+        return f"the key {where!r} is missing; add it"
+    came = problem.get("input")
+    shown = f", got {came!r}" if isinstance(came, str | int | float | bool | None) else ""
+    return f"{where}: {problem['msg'].removeprefix('Value error, ')}{shown}"
+
+
+def _known(location: list[str]) -> list[str]:
+    sections: dict[str, type[Section]] = {"items": ItemsConfig, "lora": LoraConfig, "eval": EvalConfig}
+    model = sections.get(location[0], TrainConfig) if location else TrainConfig
+    return list(model.model_fields)

@@ -1,0 +1,82 @@
+"""From a config file to what a training needs.
+
+In: a path and overrides, or plain data. Out: a `Prepared`: items by split, settings, places, and the system once there
+is a store. No model is loaded and nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from collabsim.config.read import identity_fields, read_config
+from collabsim.config.resolve import make_system, make_task
+from collabsim.config.schema import Config
+from collabsim.seeds import digest
+
+from .settings import TrainConfig, parse_train
+from .splits import load_train_items
+
+if TYPE_CHECKING:
+    from collabsim.store import GenerationStore
+    from collabsim.system import System
+    from collabsim.tasks import Item, Task
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A config with a `train:` section, read."""
+
+    config: Config
+    train: TrainConfig
+    task: Task
+    items: tuple[Item, ...]
+    """To train on; in neither `task.items` nor `task.dev`."""
+    out: Path
+
+    def system(self, store: GenerationStore) -> System:
+        """The system of the config over a generation store."""
+        return make_system(self.config, store)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What two trainings must share to be one, beside what `train` adds itself."""
+        return {"config": identity_fields(self.config)}
+
+    @property
+    def prompt(self) -> str | None:
+        """The task's own template."""
+        return self.config.task.prompt
+
+    @property
+    def store(self) -> str | None:
+        """File of the generation store; None is the user's own."""
+        return self.config.store
+
+    @property
+    def concurrency(self) -> int:
+        """Runs in flight."""
+        return self.config.concurrency
+
+
+def prepare(path: Path, overrides: Sequence[str] = ()) -> Prepared:
+    """Read a config file. Raises `ConfigError` and `DataError` for what cannot be meant."""
+    config = read_config(path, overrides)
+    prepared = prepare_config(config, path.parent, Path())
+    out = Path(config.out).expanduser() if config.out else Path("runs") / f"{path.stem}-{training_identity(config)[:8]}"
+    return Prepared(config, prepared.train, prepared.task, prepared.items, out)
+
+
+def prepare_config(config: Config, base: Path, out: Path) -> Prepared:
+    """The same for a config that was read already; relative paths in it start from `base`."""
+    train = parse_train(config.train)
+    task = make_task(config, base)
+    return Prepared(config, train, task, load_train_items(config.task, base, task, train.items), out)
+
+
+def training_identity(config: Config) -> str:
+    """Hash of the config with its `train:` section, without the keys that say where and how fast it runs."""
+    section: Mapping[str, Any] = parse_train(config.train).model_dump(mode="json")
+    return digest([identity_fields(config), section])
