@@ -138,16 +138,6 @@ class SimulatedModel(TypedChatModel):
         """Probability that an own answer to the item (when one is given) is right."""
         return item.chance + (1 - item.chance) * sigmoid(self.skill_on(item.topic) - difficulty_of(item))
 
-    def with_key_of(self, other: SimulatedModel) -> SimulatedModel:
-        """This model, knowing what another has studied."""
-        self._key = other._key
-        return self
-
-    def item_of(self, messages: Messages) -> Item | None:
-        """The studied item that a conversation asks, if any."""
-        match = self._key.match(messages)
-        return match.item if match else None
-
     def logit_model(self) -> SimulatedLogits:
         """This model as a language model over bytes, for ensembles."""
         from collabsim.models.simulated_logits import SimulatedLogits

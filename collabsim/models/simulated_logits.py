@@ -63,9 +63,10 @@ class SimulatedLogits:
 
     def _texts(self, messages: Messages) -> dict[bytes, float]:
         """What the model may say to a conversation, with probabilities."""
-        item = self._model.item_of(messages)
-        if item is None:
+        match = self._model._key.match(messages)
+        if match is None:
             return {_NO_ANSWER.encode(): 1.0}
+        item = match.item
         wrong = wrong_answers(item, self._model.distractors)
         spoken = 1.0 - self._model.no_answer_rate
         right = spoken * (self._model.p_correct(item) if wrong else 1.0)

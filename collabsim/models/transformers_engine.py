@@ -24,8 +24,8 @@ from collabsim.models.turns import Turns
 
 if TYPE_CHECKING:
     from collabsim.models.torch_batch import Row
-    from collabsim.models.torch_session import TorchSession
     from collabsim.models.torch_loading import Loaded
+    from collabsim.models.torch_session import TorchSession
 
 MOST_BATCH_TOKENS = 32_768
 """Default budget: 64 rows of 512 tokens."""

@@ -100,4 +100,5 @@ def _merged_skills(members: Sequence[SimulatedModel], base: SimulatedModel, reci
         verbosity=base.verbosity,
         distractors=base.distractors,
     )
-    return model.with_key_of(base)
+    model._key = base._key  # it knows the answers that the base has studied
+    return model
