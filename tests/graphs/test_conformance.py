@@ -27,6 +27,7 @@ ENSEMBLES = [
 ]
 MERGES = [
     ("soup", {}),
+    ("greedy_soup", {}),
     ("task_arithmetic", {"scale": 0.3}),
     ("ties", {"density": 0.5}),
     ("dare_ties", {"density": 0.3, "seed": 4}),

@@ -176,6 +176,11 @@ async def test_without_strength_contrast_is_the_best_seats_own_greedy_text(local
     from collabsim.fitting import Fitted
 
     pool = Pool({name: Seat(name, local(name), sampling=GREEDY) for name in ("one", "two")})
-    system = System("contrastive", pool, options={"strength": 0.0}, fitted=Fitted(dev_scores={"one": 0.2, "two": 0.6}))
+    system = System(
+        "contrastive",
+        pool,
+        options={"strength": 0.0},
+        fitted=Fitted(dev_scores={"one": 0.2, "two": 0.6}, inputs="made by hand"),
+    )
     own = (await system.alone_on(ITEM, "two")).final[0].text
     assert (await system.arun(ITEM)).final[0].text == own

@@ -74,8 +74,10 @@ async def test_the_chosen_seats_alone_speak_and_one_chosen_seat_by_itself():
 async def test_without_dev_items_it_is_refused():
     with pytest.raises(ConfigError, match="dev"):
         await afit(system(), [])
-    with pytest.raises(ProtocolError, match="chosen on dev"):
+    with pytest.raises(ConfigError, match="not fitted"):
         await system().arun(TEST[0])
+    with pytest.raises(ProtocolError, match="chosen on dev"):
+        await system(fitted=Fitted(data={"soups": {}})).arun(TEST[0])
 
 
 async def test_twins_are_worth_the_same_in_every_coalition():
