@@ -1,9 +1,10 @@
 """Trained aggregator: seats answer, and an aggregator seat, made to be trained, writes the final answer from theirs.
 
 Named by the option `aggregator`, it only aggregates; when it is off, the others vote, so that its leave-one-out worth is
-what it adds to a vote. Unnamed, the best present seat by dev score aggregates beside answering. Proposals are shown in an
-order that is drawn afresh for every item, so that training cannot learn places (aggregation as reasoning, AggLM,
-arXiv 2509.06870; prompts and code are our own). With no proposal to read, the aggregator answers the question itself.
+what it adds to a vote. Unnamed, it is a role: the best present seat by dev score (or a helper) aggregates too. Proposals
+are shown in an order that is drawn afresh for every item, so that training cannot learn places (aggregation as
+reasoning, AggLM, arXiv 2509.06870; prompts and code are our own). With no proposal to read, the aggregator answers the
+question itself.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, StateGraph
 from pydantic import Field
 
-from collabsim.asking import ask
+from collabsim.asking import Ask, AskRole
 from collabsim.context import RunContext, context_of
 from collabsim.episode import Reply
 from collabsim.errors import ConfigError
@@ -29,6 +30,7 @@ from collabsim.voting import plurality, share
 
 from .rounds import add_round, join, new_graph
 
+ROLE = "aggregator"
 AGGREGATE = (
     "Here are candidate answers:\n\n{answers}\n\nThey may all be wrong. Check them, correct or combine them, and give the "
     "final answer."
@@ -53,9 +55,14 @@ class Propose:
         return None if run.alone and self.draw else run.item.messages
 
 
+def own_answer_when_alone(state: State, run: RunContext) -> Messages | None:  # noqa: ARG001 (a Prompt)
+    """The task's own messages for a named aggregator that nobody proposes anything to."""
+    return run.item.messages if run.alone else None
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """The node of the aggregator, and of the final output."""
+    """The question with the proposals; the bare question when none has an answer."""
 
     aggregator: str | None
     samples: int
@@ -65,29 +72,33 @@ class Aggregate:
     def __post_init__(self) -> None:
         check_placeholder(self.text, "answers")
 
-    async def __call__(self, state: State, runtime: Any) -> dict[str, Any]:
-        """The aggregator's reply; the vote of the proposals when it is off; a single seat's own answer."""
-        run = context_of(runtime)
-        if not run.present:
-            return {"final": ()}
-        given = proposals(state, run, self.samples, self.aggregator)
-        holder = self.aggregator or run.preference[0]
-        if run.alone and given:
-            return {"final": share(list(given.values()))}
-        if holder not in run.present:
-            return {"final": plurality(list(given.values()), run.answers)}
-        # Alone it gives its own first answer; otherwise its draws come after those of its proposals.
-        draw = 0 if run.alone else self.samples
-        reply = await ask(runtime, holder, self._prompt(given, run), draw=draw, node="aggregate")
-        return {"final": share([reply]) if isinstance(reply, Reply) else ()}
-
-    def _prompt(self, given: dict[str, Reply], run: RunContext) -> Messages:
-        answers = with_answers(given, run)
+    def __call__(self, state: State, run: RunContext) -> Messages | None:
+        """None when a single seat is present: it has answered by itself."""
+        if run.alone:
+            return None
+        answers = with_answers(proposals(state, run, self.samples, self.aggregator), run)
         if not answers:
             return run.item.messages
         return with_text(
             run.item.messages, fill(self.text, answers=quote_all(answers.values(), limit=self.quote_limit))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The aggregator's reply is the final output; without it a single seat's own answer, or a vote."""
+
+    aggregator: str | None
+    samples: int
+
+    async def __call__(self, state: State, runtime: Any) -> dict[str, Any]:
+        """Write the final output."""
+        run = context_of(runtime)
+        replies = state.get("replies", {})
+        written = replies.get(slot(self.aggregator or ROLE, self.samples))
+        if written is not None or run.alone:
+            return {"final": share([written] if written is not None else list(replies.values()))}
+        return {"final": plurality(list(proposals(state, run, self.samples, self.aggregator).values()), run.answers)}
 
 
 def calls(present: int, *, samples: int, **_: Any) -> int:
@@ -97,6 +108,7 @@ def calls(present: int, *, samples: int, **_: Any) -> int:
 
 @protocol(
     family="training",
+    roles=(ROLE,),
     absent="an absent seat proposes nothing; without the named aggregator the others vote",
     calls=calls,
 )
@@ -114,13 +126,21 @@ def trained_aggregator(
             f"trained_aggregator: no seat {aggregator!r}{nearest(aggregator, seats)}; the pool has {list(seats)}"
         )
     graph = new_graph()
-    proposers = [seat for seat in seats if seat != aggregator]
     nodes = [
-        node for draw in range(samples) for node in add_round(graph, proposers, draw=draw, prompt=Propose(draw))
-    ] or [START]
-    graph.add_node("aggregate", Aggregate(aggregator, samples, aggregate, quote_limit))
+        node
+        for draw in range(samples)
+        for node in add_round(graph, [seat for seat in seats if seat != aggregator], draw=draw, prompt=Propose(draw))
+    ]
+    prompt = Aggregate(aggregator, samples, aggregate, quote_limit)
+    if aggregator is None:
+        graph.add_node("aggregate", AskRole("aggregate", ROLE, prompt, draw=samples))
+    else:
+        nodes += add_round(graph, [aggregator], prompt=own_answer_when_alone)
+        graph.add_node("aggregate", Ask("aggregate", aggregator, prompt, draw=samples))
+    graph.add_node("finish", Finish(aggregator, samples))
     join(graph, nodes, "aggregate")
-    graph.add_edge("aggregate", END)
+    graph.add_edge("aggregate", "finish")
+    graph.add_edge("finish", END)
     return graph
 
 

@@ -70,8 +70,12 @@ class JointModel:
         for member in self.members:
             identity = identity_of(member.model)
             if identity is None:
-                logit_model(member.model)  # says what is wrong with it, as a rule
-                raise ProtocolError(f"an ensemble needs members with an identity, got a {type(member.model).__name__}")
+                if not callable(getattr(member.model, "logit_model", None)):
+                    logit_model(member.model)  # says what is wrong with it
+                raise ProtocolError(
+                    "a seat that is being trained cannot write a text together with others: its own tokens would not be "
+                    "known; train it under another protocol"
+                )
             parts.append([identity, list(member.persona), dict(member.template)])
         return digest(["joint", self.combine.recipe, parts])
 

@@ -125,6 +125,17 @@ async def test_a_model_on_vllm_is_refused_with_what_to_set(local):
         model.logit_model()
 
 
+def test_a_seat_that_is_being_trained_writes_no_text_with_others(local):
+    class Learning(LocalModel):
+        @property
+        def identity(self):
+            return ""
+
+    learner = Learning(spec=local("one").spec, engine="transformers", chat_format="plain")
+    with pytest.raises(ProtocolError, match="being trained"):
+        _ = fusion(learner, local("two")).identity
+
+
 async def test_every_member_is_one_call_with_its_own_tokens_and_nothing_is_written_twice(local, tmp_path):
     pool = Pool(
         one=Seat("one", local("one"), sampling=GREEDY, system="Be brief."),

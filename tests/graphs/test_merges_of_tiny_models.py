@@ -86,6 +86,15 @@ def test_models_of_other_kinds_cannot_be_merged(seat):
         merged_model([seat("one").model, Scripted("a", "5")], seat("base").model, Recipe())
 
 
+def test_a_policy_in_training_is_not_merged_by_the_weights_of_its_folder(seat):
+    class Learning(LocalModel):
+        pass
+
+    learner = Learning(spec=seat("one").model.spec, engine="transformers")
+    with pytest.raises(ProtocolError, match="Learning, LocalModel"):
+        merged_model([learner, seat("two").model], seat("base").model, Recipe())
+
+
 def test_a_sweep_loads_each_merge_once_and_a_finished_one_loads_nothing(system, tmp_path, monkeypatch):
     started = []
     start = local._STARTERS["transformers"]

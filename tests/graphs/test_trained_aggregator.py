@@ -69,3 +69,12 @@ async def test_an_unnamed_aggregator_is_the_best_present_seat_and_still_proposes
 def test_an_aggregator_that_is_no_seat_is_refused_with_the_nearest():
     with pytest.raises(ConfigError, match=r"'aggg' \(did you mean 'agg'"):
         _ = system({"a": "Answer: 4"}, aggregator="aggg").graph
+
+
+def test_the_trainer_sees_that_the_aggregator_reads_its_partners_and_nobody_reads_it():
+    from collabsim.trainers.partner_noise import default_noise, dependencies
+
+    made = system({"a": "Answer: 4", "b": "Answer: 3"})
+    assert dependencies(made, "agg") == (True, False)
+    assert dependencies(made, "a") == (False, True)
+    assert default_noise(made, "agg") == "shared"

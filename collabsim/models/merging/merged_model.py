@@ -64,7 +64,8 @@ class MergedModel(LocalModel):
 def merged_model(members: Sequence[Any], base: Any, recipe: Recipe) -> Any:
     """The merge of these chat models. Raises `ProtocolError` when they are not all local, or all simulated."""
     models = [*members, base]
-    if all(isinstance(model, LocalModel) for model in models):
+    # Exactly: a policy in training is a local model too, but its weights are not those of its folder.
+    if all(type(model) is LocalModel for model in models):
         settings = {name: getattr(base, name) for name in (*ENGINE_SETTINGS, "engine", "dtype", "chat_format")}
         return MergedModel(spec="a merge", members=tuple(members), base=base, recipe=recipe, **settings)
     if all(isinstance(model, SimulatedModel) for model in models):
