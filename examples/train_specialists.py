@@ -1,4 +1,4 @@
-"""LoRA specialists of one base, in minutes on a CPU: members for `soup`, `ties`, `dare_ties`, `task_arithmetic`, `logit_fusion`.
+"""LoRA specialists of one base, in minutes on a CPU: members for protocols that merge weights or fuse distributions.
 
     python examples/train_specialists.py --out specialists
     collabsim sweep specialists/sweep.yaml
@@ -65,7 +65,7 @@ def fine_tune(model: LocalModel, items: tuple[Item, ...], out: Path, steps: int,
         optimiser.step()
         optimiser.zero_grad()
     tuned.save_pretrained(out)
-    return float(loss)
+    return float(loss.detach())
 
 
 def sweep_config(base: str, out: Path, limit: int) -> dict[str, object]:
