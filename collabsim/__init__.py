@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collabsim.coalitions.sweep import SweepResult, asweep, sweep
     from collabsim.context import RunContext, context_of
     from collabsim.episode import Call, Episode, Output, Reply
+    from collabsim.foreign.seat_model import SeatModel
     from collabsim.models.identified import identified
     from collabsim.models.simulated import SimulatedModel
     from collabsim.pool import Pool, Seat
@@ -41,6 +42,7 @@ _HOME = {
     "Sampling": "request",
     "Score": "tasks",
     "Seat": "pool",
+    "SeatModel": "foreign.seat_model",
     "SimulatedModel": "models.simulated",
     "State": "state",
     "SweepResult": "coalitions.sweep",

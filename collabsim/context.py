@@ -9,10 +9,11 @@ a context variable. `context_of` hides which.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from collabsim.errors import ProtocolError
@@ -39,6 +40,13 @@ class Recorder:
     """Collects the calls of one run. The only mutable thing in a run context."""
 
     calls: list[Call] = field(default_factory=list)
+    abstained: set[str] = field(default_factory=set)
+    """Nodes of a foreign graph that abstained."""
+    _asked: dict[str, Iterator[int]] = field(default_factory=dict)
+
+    def occurrence(self, content: str) -> int:
+        """How many calls of this content came before in this run: the draw of a call that names none."""
+        return next(self._asked.setdefault(content, count()))
 
     def record(self, call: Call, request: Request, reply: Reply) -> None:  # noqa: ARG002 (see PromptRecorder)
         """Keep one call; subclasses may also look at what was asked and said."""
@@ -71,6 +79,10 @@ class RunContext:
     """Which of several runs of one item this is; calls of different replicas are different samples."""
     replicas: Mapping[str, int] = field(default_factory=dict)
     """Seats and helpers with a replica of their own: in training the learner's samples vary against given partners."""
+    off: frozenset[str] = frozenset()
+    """Nodes of a foreign graph that are off."""
+    stand_ins: Mapping[str, Any] = field(default_factory=dict)
+    """Seat of a foreign graph to what is said in its place when it is off: a text, a message, or a function."""
 
     def speaker(self, name: str) -> Seat | None:
         """The present seat or the helper of this name; None for a seat that is off.

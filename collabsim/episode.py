@@ -68,6 +68,11 @@ class Call:
     tokens: Tokens | None = None
     """Only for calls of a seat being trained."""
 
+    @property
+    def paired(self) -> bool:
+        """Whether other coalitions meet the same sample: False for a call past the seats, which has no key."""
+        return bool(self.key) or self.finish == "overflow"
+
 
 @dataclass(frozen=True, slots=True)
 class RunError:

@@ -13,7 +13,7 @@ import atexit
 import os
 import threading
 from collections.abc import Coroutine
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 EXIT_SECONDS = 2.0
 """How long the clean-up of cancelled work may hold up the end of the process."""
+MOST_THREADS = 1024
+"""Threads for blocking work on the loop; each is started when all others are busy."""
 
 
 class _LoopThread(threading.Thread):
@@ -31,6 +33,9 @@ class _LoopThread(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="collabsim-loop", daemon=True)
         self.loop = asyncio.new_event_loop()
+        # Synchronous nodes wait in these threads for models, and synchronous models answer in them: with the few threads
+        # of asyncio's own pool, nodes that wait would keep the models that they wait for from ever starting.
+        self.loop.set_default_executor(ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="collabsim"))
         self.running: set[Future[Any]] = set()
         self._stopping = False
 

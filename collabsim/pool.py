@@ -101,6 +101,13 @@ class Pool(Mapping[str, Seat]):
             self.check(seat)
         return Pool({name: value for name, value in self._seats.items() if name in seats})
 
+    def twins(self) -> tuple[tuple[str, str], ...]:
+        """Each seat with the first, by name, of the seats that speak exactly alike."""
+        first: dict[str, str] = {}
+        for name in sorted(self):
+            first.setdefault(self[name].identity, name)
+        return tuple((name, first[seat.identity]) for name, seat in self.items())
+
     def check(self, seat: str) -> None:
         """Raises `ConfigError`, naming the nearest seat, when there is no such seat."""
         if seat not in self._seats:

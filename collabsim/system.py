@@ -7,14 +7,14 @@ between runs travels in the run context. Sweeps, values and files are `coalition
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from collabsim import running
-from collabsim.context import Limits, Recorder
-from collabsim.episode import Episode
+from collabsim.context import Limits, Recorder, RunContext
+from collabsim.episode import Episode, Final
 from collabsim.errors import ConfigError, ProtocolError
 from collabsim.fitting import Fitted, check_fitted
 from collabsim.loop import run_sync
@@ -28,6 +28,8 @@ from collabsim.tasks.item import Item
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langgraph.graph.state import CompiledStateGraph
+
+    from collabsim.foreign.graph_system import GraphSystem
 
 _compiled: dict[tuple[Any, tuple[str, ...], str], CompiledStateGraph[Any, Any, Any, Any]] = {}
 
@@ -90,6 +92,32 @@ class System:
                 f"absent: expected 'remove' or 'replace:HELPER' with one of the helpers {list(self.helpers)}, "
                 f"got {self.absent!r}"
             )
+
+    @staticmethod
+    def from_graph(
+        app: Any,
+        pool: Pool | Mapping[str, Any] | None = None,
+        *,
+        players: Sequence[str] | None = None,
+        output: Callable[[Any], Any] | None = None,
+        **settings: Any,
+    ) -> GraphSystem:
+        """A system whose players are nodes (or seats) of an existing LangGraph application.
+
+        `app`: a `StateGraph` or a compiled one; it stays as it is. `pool`: models for its `SeatModel`s.
+        `players`: names of nodes (`team/researcher` inside a graph that is a node) and seats; None: every node.
+        `output`: final state -> text, or ((text, weight), ...); None: the last AI message.
+        Settings: `input` (item's view -> first state; default its messages), `absent` (node -> `skip`, `pass`,
+        `goto:NODE`, an update, a `Command` or a function in its place; seat -> what is said in its place), `name`,
+        `revision` (your word for the application's version), `recursion_limit`, `on_limit` (`no_answer`, `fail`),
+        `context` and `config` (LangGraph's, the same for every run), `memory` (True: its checkpointer and store are
+        used, with a thread for each run), `helpers`, `store`, `limits`.
+
+        Raises `ConfigError` for unknown names, and where an absent node would leave the run without a way on.
+        """
+        from collabsim.foreign.graph_system import graph_system
+
+        return graph_system(app, pool, players=players, output=output, **settings)
 
     # ---- what the system is -------------------------------------------------------------------------------------
 
@@ -181,8 +209,8 @@ class System:
         present = self._present(coalition)
         if len(present) == 1 and self.alone == "floor" and self.replacement is None:
             return running.at_floor(item, present, run_seed, replica)
-        run = running.context(self, item, present, run_seed, replica, recorder or Recorder(), replicas)
-        return await running.episode(item, present, run, lambda: running.through_graph(self, run))
+        run = self._context(item, present, run_seed, replica, recorder or Recorder(), replicas)
+        return await running.episode(item, present, run, lambda: self._final(run))
 
     async def alone_on(
         self,
@@ -200,14 +228,38 @@ class System:
         run = running.context(self, item, present, run_seed, replica, recorder or Recorder(), replicas)
         return await running.episode(item, present, run, lambda: running.own_answer(run, seat))
 
+    def _context(self, item: Item, present: frozenset[str], *how: Any) -> RunContext:
+        return running.context(self, item, present, *how)
+
+    async def _final(self, run: RunContext) -> Final:
+        return await running.through_graph(self, run)
+
     def _present(self, coalition: Collection[str] | None) -> frozenset[str]:
         if coalition is None:
-            return self.everyone
+            return frozenset(self.players)
         present = frozenset(coalition)
-        if not present <= self.everyone:
-            for seat in present:
-                self.pool.check(seat)
+        for name in present.difference(self.players):
+            raise ConfigError(f"no seat {name!r}{nearest(name, self.players)}; the pool has {list(self.players)}")
         return present
+
+    @property
+    def players(self) -> tuple[str, ...]:
+        """Names of what coalitions switch: the seats."""
+        return self.pool.seats
+
+    @property
+    def own_answers(self) -> Mapping[str, tuple[str, ...]]:
+        """Player to the seats whose own answers are its individual strength."""
+        return {seat: (seat,) for seat in self.pool}
+
+    def meanings(self) -> dict[str, Any]:
+        """What the numbers of a sweep mean, for reports."""
+        return {
+            "floor": "v(empty): outcome of a run in which nobody is present",
+            "alone": self.alone,
+            "absent": self.absent,
+            "abstaining": self.protocol.absent,
+        }
 
     @cached_property
     def everyone(self) -> frozenset[str]:
@@ -217,10 +269,7 @@ class System:
     @cached_property
     def twins(self) -> tuple[tuple[str, str], ...]:
         """Each seat with the first of the seats that speak exactly alike."""
-        first: dict[str, str] = {}
-        for name in sorted(self.pool):
-            first.setdefault(self.pool[name].identity, name)
-        return tuple((name, first[seat.identity]) for name, seat in self.pool.items())
+        return self.pool.twins()
 
     @cached_property
     def ranks(self) -> dict[str, Rank]:

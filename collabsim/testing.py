@@ -1,4 +1,5 @@
-"""Checks that any protocol can be put through, ours or a user's, with one call: `check_protocol(build)`.
+"""Checks that any protocol can be put through, ours or a user's, with one call: `check_protocol(build)`; and any system,
+such as one made from an existing application: `check_system(system)`.
 
 In: a build function or a registered name, and its options. Out: nothing; an `AssertionError` that names the broken rule,
 the coalition and the item. Models are simulated, so a check takes a second; a protocol that fits something is fitted on
@@ -107,6 +108,37 @@ async def acheck_protocol(
     await check_isolation(system, items)
 
 
+def check_system(system: System, items: Sequence[Item] | None = None) -> None:
+    """Put a ready system (`System.from_graph(app, ...)`) through the checks that hold for any graph.
+
+    It can be drawn; all 2^n coalitions of its players have an outcome in [0, 1]; absent seats are not asked; and, when all
+    calls go through seats, a run gives the same by itself and among others. Models are those of its pool, so give it
+    simulated ones. `items` default to small sums and products. Raises `AssertionError` at the first rule that is broken,
+    and what the system raises for a coalition that it cannot run.
+    """
+    run_sync(acheck_system(system, items))
+
+
+async def acheck_system(system: System, items: Sequence[Item] | None = None) -> None:
+    """`check_system` for async code."""
+    items = sample_items() if items is None else items
+    system.study(items)
+    _hold("graph" in system.graph.get_graph().draw_mermaid(), "the graph cannot be drawn")
+    paired = True
+    for present in coalitions(system.players):
+        for item in items:
+            episode = await system.arun(item, present)
+            paired = paired and all(call.paired for call in episode.calls)
+            where = f"coalition {sorted(present)} on {item.question!r}"
+            _hold(episode.error is None, f"{where} failed: {episode.error}")
+            _hold(episode.outcome is not None and 0 <= episode.outcome <= 1, f"{where}: outcome {episode.outcome}")
+            off = {seat for name in system.players if name not in present for seat in system.own_answers[name]}
+            asked = sorted(off & {call.seat for call in episode.calls})
+            _hold(not asked, f"{where}: absent seats {asked} were asked")
+    if paired:
+        await check_isolation(system, items)
+
+
 def coalitions(seats: Sequence[str]) -> list[frozenset[str]]:
     """All 2^n sets of seats, small ones first."""
     return [frozenset(chosen) for size in range(len(seats) + 1) for chosen in combinations(seats, size)]
@@ -175,7 +207,7 @@ async def check_duplicates(system: System, items: Sequence[Item]) -> None:
 
 async def check_isolation(system: System, items: Sequence[Item]) -> None:
     """Runs of all coalitions at once give what they give one by one."""
-    plan = [(item, present) for item in items[:3] for present in coalitions(system.pool.seats)]
+    plan = [(item, present) for item in items[:3] for present in coalitions(system.players)]
     alone = [(await system.arun(item, present)).outcome for item, present in plan]
     together = await asyncio.gather(*(system.arun(item, present) for item, present in plan))
     for (item, present), one, many in zip(plan, alone, together, strict=True):

@@ -20,7 +20,7 @@ from scripted import Scripted
 
 from collabsim import System, make_item
 from collabsim.config.read import parse_config
-from collabsim.testing import check_protocol
+from collabsim.testing import check_protocol, check_system, sample_items
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 COMMAND = Path(sys.executable).with_name("collabsim")
@@ -50,6 +50,7 @@ def protocol_of_the_guide():
 def test_every_example_is_tested_here():
     tested = {"demo.yaml", "quickstart.yaml", "servers.yaml", "replies.jsonl", "my_protocol.py", "python_api.py"}
     tested |= {"train_specialists.py"}  # in graphs/test_specialists.py
+    tested |= {"research_assistant.py"}
     tested |= {"train_vote.yaml"}  # in trainers/test_train_command.py
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
 
@@ -125,6 +126,17 @@ def test_the_python_example_runs_as_a_script():
     assert abs(first["efficiency_gap"]) < 1e-9
     # Another model in one seat: the opening answers of the other two are there already.
     assert second["cost"]["generated"] <= first["cost"]["generated"] - 2 * len(names["task"].items)
+
+
+def test_the_application_of_the_guide_is_measured_by_node_and_by_model():
+    printed = io.StringIO()
+    names = runpy.run_path(str(EXAMPLES / "research_assistant.py"))
+    check_system(System.from_graph(names["app"], names["POOL"], **names["READ"]), sample_items(2))
+    with contextlib.redirect_stdout(printed):
+        runpy.run_path(str(EXAMPLES / "research_assistant.py"), run_name="__main__")
+    worth = {line.split()[0]: float(line.split()[1]) for line in printed.getvalue().splitlines() if "[" in line}
+    assert list(worth) == ["plan", "research", "write", "review", "researcher", "writer", "critic"]
+    assert worth["review"] > 0 < worth["critic"]
 
 
 @pytest.mark.slow

@@ -44,7 +44,7 @@ def prepare(path: Path, overrides: Sequence[str]) -> Prepared:
     config = read_config(path, overrides)
     task = make_task(config, path.parent)
     out = _user_path("out", config.out) if config.out else default_out(path, config)
-    return Prepared(config, make_system(config, GenerationStore(None)), task, out)
+    return Prepared(config, make_system(config, GenerationStore(None), path.parent), task, out)
 
 
 def _user_path(key: str, text: str) -> Path:
@@ -111,9 +111,7 @@ def dry_run(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
         sys.stdout.write(json.dumps(counts) + "\n")
         return
     for name, value in counts.items():
-        Console().print(
-            f"{name.replace('_', ' '):<28}{value:>14,}" if isinstance(value, int) else f"{name:<28}{value:>14}"
-        )
+        Console().print(f"{name.replace('_', ' '):<28}{'unknown' if value is None else format(value, ','):>14}")
 
 
 class _PromptRecorder(Recorder):

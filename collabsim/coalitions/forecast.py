@@ -16,10 +16,21 @@ if TYPE_CHECKING:
     from collabsim.coalitions.sweep import Sweep
     from collabsim.system import System
 
+APPLICATION = "application"
+"""Family of the systems that are made from an existing graph."""
 
-def forecast(sweep: Sweep) -> dict[str, int]:
-    """Counts of a sweep that starts from nothing; what the store and the run folder hold comes off them."""
+
+def forecast(sweep: Sweep) -> dict[str, int | None]:
+    """Counts of a sweep that starts from nothing; what the store and the run folder hold comes off them.
+
+    None where it cannot be known: the calls of a foreign graph are its own affair.
+    """
     system, plan = sweep.system, sweep.plan
+    if system.protocol.family == APPLICATION:
+        runs = {"coalition_runs": len(plan), "own_answer_runs": len(sweep.own_seats) * len(sweep.task.items)}
+        unknown = dict.fromkeys(("calls_at_most", "generations_at_most", "completion_tokens_at_most"))
+        dev = {"dev_runs": len(system.pool) * len(sweep.task.dev)}
+        return {"items": len(sweep.task.items), "players": len(sweep.players), **runs, **dev, **unknown}
     per_run = calls_per_run(system)
     openings = _openings(system)
     sizes: dict[int, tuple[int, int]] = {}

@@ -52,6 +52,12 @@ KEEP_GENERATION = (
     "INSERT INTO generation VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET made = max(made, excluded.made)"
 )
 
+# Calls without a key (see `_call_fields`): they are in no store, so they count with the run that made them.
+PAST_SEATS = """
+    SELECT count(*), coalesce(sum(json_extract(call.value, '$[5]')), 0), coalesce(sum(json_extract(call.value, '$[6]')), 0)
+    FROM run, json_each(run.calls) AS call
+    WHERE json_extract(call.value, '$[4]') = '' AND json_extract(call.value, '$[7]') != 'overflow'"""
+
 
 class Row(NamedTuple):
     """One finished run as it is read back."""
@@ -184,7 +190,16 @@ class OutcomeLog:
             "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) "
             "FROM generation WHERE made"
         )
+        ((past, past_prompt, past_completion),) = self._journal.read(PAST_SEATS)
+        made, prompt, completion = made + past, prompt + past_prompt, completion + past_completion
         return Cost(runs, calls, made, max(calls - made, 0), prompt, completion)
+
+    def unpaired(self) -> int:
+        """Recorded calls that went past the seats: see `Call.paired`."""
+        if self._journal is None:
+            return 0
+        ((past, _, _),) = self._journal.read(PAST_SEATS)
+        return int(past)
 
     def flush(self) -> None:
         """Wait until everything is in the file. Raises `StoreError` when something could not be written."""

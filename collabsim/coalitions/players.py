@@ -1,17 +1,21 @@
 """Players: what a coalition switches.
 
-In: a pool. Out: player names and the seats that each of them stands for. A player is a seat, or a model with all its
-seats at once.
+In: a system. Out: player names and what each of them stands for. A player is a seat, a model with all its seats at once,
+or a node of a foreign graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from collabsim.coalitions.masks import names_of
+from collabsim.errors import ConfigError
 from collabsim.pool import Pool
+
+if TYPE_CHECKING:
+    from collabsim.system import System
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,7 +23,9 @@ class Players:
     """The players of a game in the order of the pool; player i is bit i of a mask."""
 
     seats: Mapping[str, tuple[str, ...]]
-    """Player name to its seats."""
+    """Player name to its seats; a node of a foreign graph stands for itself."""
+    own: Mapping[str, tuple[str, ...]] | None = None
+    """Player name to the seats whose own answers are its individual strength; None: its seats."""
     _present: dict[int, frozenset[str]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -27,6 +33,19 @@ class Players:
         """Every seat by itself, or every distinct model (named after its first seat) with all its seats."""
         groups = {seat: [seat] for seat in pool} if kind == "seats" else pool.same_model()
         return cls({name: tuple(seats) for name, seats in groups.items()})
+
+    @classmethod
+    def of_system(cls, system: System, kind: Literal["seats", "models"] = "seats") -> Players:
+        """The players of a system. Raises `ConfigError` for `models` of an application, which names its own players."""
+        if system.players == system.pool.seats:
+            return cls.of(system.pool, kind)
+        if kind == "models":
+            raise ConfigError("players: 'models' is for pools; an application names its players itself, leave it out")
+        return cls({name: (name,) for name in system.players}, system.own_answers)
+
+    def own_seats(self, name: str) -> tuple[str, ...]:
+        """The seats whose own answers are the individual strength of a player; none for a node."""
+        return (self.seats if self.own is None else self.own)[name]
 
     @property
     def names(self) -> tuple[str, ...]:

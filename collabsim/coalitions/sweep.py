@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -110,11 +111,11 @@ class Sweep:
         for item in self.task.items:
             for mask in self.plan.coalitions[item.id]:
                 yield Evaluation("coalition", item.id, mask)
-            for seat in range(len(self.system.pool)):
+            for seat in range(len(self.own_seats)):
                 yield Evaluation("alone", item.id, 1 << seat)
 
     def _by_coalition(self) -> Iterator[Evaluation]:
-        for seat in range(len(self.system.pool)):
+        for seat in range(len(self.own_seats)):
             for item in self.task.items:
                 yield Evaluation("alone", item.id, 1 << seat)
         items: dict[int, list[str]] = {}
@@ -124,6 +125,12 @@ class Sweep:
         for mask in sorted(items):
             for name in items[mask]:
                 yield Evaluation("coalition", name, mask)
+
+    @cached_property
+    def own_seats(self) -> tuple[str, ...]:
+        """The seats whose own answers are asked for: those of all players that have some."""
+        needed = {seat for name in self.players.names for seat in self.players.own_seats(name)}
+        return tuple(seat for seat in self.system.pool if seat in needed)
 
     def _sum_up(self, state: _State, seconds: float) -> SweepResult:
         kept = state.complete_items()
@@ -141,6 +148,7 @@ class Sweep:
             task=self.task,
             dropped=len(self.task.items) - len(kept),
         )
+        values["paired"] = state.unpaired == 0
         values["cost"] = {**asdict(state.cost), "seconds": round(seconds, 3)}
         if self.folder:
             write_json(self.folder.file(VALUES_FILE), values)
@@ -152,12 +160,14 @@ class _State:
 
     def __init__(self, sweep: Sweep, system: System, log: OutcomeLog) -> None:
         self.sweep, self.system, self.log = sweep, system, log
-        self.seats = system.pool.seats
+        self.seats = sweep.own_seats
         ids = [item.id for item in sweep.task.items]
         self.table = GameTable(sweep.players.names, ids)
         self.alone = GameTable(self.seats, ids)
         self.failures: dict[Evaluation, RunError | None] = {}
         self.cost = Cost()
+        self.unpaired = log.unpaired()
+        """Calls that went past the seats, in all sessions."""
         known = set(ids)
         for row in log.rows():
             if row.outcome is not None and row.item in known:
@@ -213,6 +223,7 @@ class _State:
             table.put(evaluation.item, evaluation.mask, episode.outcome, episode.verdict, cut=cut)
         self.log.record(evaluation.kind, label(table.players, evaluation.mask), episode)
         self.cost = self.cost.plus(evaluation.kind, episode)
+        self.unpaired += sum(not call.paired for call in episode.calls)
         self.sweep.progress.advance(episode)
 
     def complete_items(self) -> list[str]:
@@ -253,7 +264,7 @@ def plan_sweep(
 ) -> Sweep:
     """A sweep, planned and checked against its folder, but not run; nothing is written. Arguments as for `sweep`."""
     check_dev_items(system, task.dev)
-    group = Players.of(system.pool, players)
+    group = Players.of_system(system, players)
     plan = make_plan(method, len(group), [item.id for item in task.items], seed=seed, budget=budget)
     fields = identity or {"method": method, "seed": seed, "players": players, "budget": budget}
     fields = {**fields, "system": system.identity, "items": task.identity}

@@ -52,7 +52,7 @@ def valuate(
         "method": plan.method,
         "v": {masks.label(table.players, mask): v for mask, v in table.means(plan.common_masks()).items()},
         **{name: _by_player(players, estimate) for name, estimate in found["estimates"].items()},
-        "individual": _by_player(players, estimates(individual, support=(0.0, 1.0))),
+        "individual": _by_player(players, _own_estimates(individual)),
         "interaction": found.get("interaction"),
         "efficiency_gap": found["efficiency_gap"],
         "differences": _differences(players.names, found.get("shapley"), plan.seed),
@@ -64,10 +64,23 @@ def valuate(
 
 
 def _individual(alone: GameTable, players: Players) -> Floats:
-    """Scores of the players' own answers, [m, n]; a player with several seats has their mean."""
+    """Scores of the players' own answers, [m, n]; a player with several seats has their mean, one with none NaN."""
     columns = {seat: alone.column(1 << k) for k, seat in enumerate(alone.players)}
-    own = [np.mean([columns[seat] for seat in seats], axis=0) for seats in players.seats.values()]
-    return np.stack(own, axis=1)
+    none = np.full(len(alone.item_ids), np.nan)
+    own = [[columns[seat] for seat in players.own_seats(name)] for name in players.names]
+    return np.stack([np.mean(scores, axis=0) if scores else none for scores in own], axis=1)
+
+
+def _with_answers(individual: Floats) -> list[bool]:
+    """Which players have answers of their own."""
+    return [not np.isnan(column).any() for column in individual.T]
+
+
+def _own_estimates(individual: Floats) -> tuple[Estimate | None, ...]:
+    """An estimate for every player that has answers of its own."""
+    answers = _with_answers(individual)
+    found = iter(estimates(individual[:, answers], support=(0.0, 1.0)) if any(answers) else ())
+    return tuple(next(found) if has else None for has in answers)
 
 
 # ---- one estimator per method: (table, plan) -> estimates by name, per-item matrices, efficiency gap -----------------
@@ -186,7 +199,16 @@ def _differences(names: Sequence[str], shapley: Floats | None, seed: int) -> lis
 
 
 def _relation(names: Sequence[str], individual: Floats, found: dict[str, Any]) -> dict[str, Any]:
-    """How individual and compositional strength go together; the compositional value is Shapley, or else leave-one-out."""
+    """How individual and compositional strength go together; the compositional value is Shapley, or else leave-one-out.
+
+    Over the players that have answers of their own.
+    """
+    answers = _with_answers(individual)
+    if not all(answers):
+        names = [name for name, has in zip(names, answers, strict=True) if has]
+        kinds = ("shapley", "leave_one_out", "after_two")
+        found = {kind: found[kind][:, answers] for kind in kinds if found.get(kind) is not None}
+        individual = individual[:, answers]
     value = found["shapley"] if "shapley" in found else found["leave_one_out"]
     result: Relation = relation(
         individual, value, leave_one_out=found.get("leave_one_out"), shapley_after_two=found.get("after_two")
@@ -217,10 +239,7 @@ def definitions(system: System, plan: Plan, players: Players) -> dict[str, Any]:
             name: value for name, value in system.options.items() if isinstance(value, str | int | float | bool)
         },
         "players": {name: list(seats) for name, seats in players.seats.items()},
-        "floor": "v(empty): outcome of a run in which nobody is present",
-        "alone": system.alone,
-        "absent": system.absent,
-        "abstaining": system.protocol.absent,
+        **system.meanings(),
         "roles": chosen,
         "intervals": INTERVALS,
         "seed": plan.seed,

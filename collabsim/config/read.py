@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -16,6 +16,8 @@ from collabsim.config.schema import PLACEMENT, Config
 from collabsim.errors import ConfigError
 from collabsim.pool import nearest
 from collabsim.seeds import digest
+
+S = TypeVar("S", bound=BaseModel)
 
 
 def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -132,11 +134,19 @@ def _override_value(override: str, text: str) -> Any:
         return text
 
 
-def _explain(problem: Any) -> str:
-    location = [str(part) for part in problem["loc"]]
+def parse_section(section: type[S], data: Mapping[str, Any], at: str) -> S:
+    """A section that is checked by its owner, below the dotted key `at`. Raises `ConfigError` as `parse_config` does."""
+    try:
+        return section.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_explain(problem, at, section) for problem in error.errors())) from None
+
+
+def _explain(problem: Any, at: str = "", section: type[BaseModel] = Config) -> str:
+    location = [*([at] if at else []), *(str(part) for part in problem["loc"])]
     where = ".".join(location)
     if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        known = _keys_at(location[:-1])
+        known = _keys_at([str(part) for part in problem["loc"][:-1]], section)
         return f"unknown key {where!r}{nearest(location[-1], known)}; known here: {', '.join(sorted(known))}"
     if problem["type"] == "missing":
         return f"the key {where!r} is missing; add it"
@@ -147,9 +157,9 @@ def _explain(problem: Any) -> str:
     return f"{where or 'config'}: {problem['msg'].removeprefix('Value error, ')}{shown}"
 
 
-def _keys_at(location: Sequence[str]) -> list[str]:
+def _keys_at(location: Sequence[str], section: type[BaseModel]) -> list[str]:
     """Names that the schema knows at a place, following sections and seats by name."""
-    model: Any = Config
+    model: Any = section
     for part in location:
         field = model.model_fields.get(part) if _is_model(model) else None
         annotation = field.annotation if field is not None else model

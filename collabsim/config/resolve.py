@@ -70,8 +70,12 @@ def make_task(config: Config, base: Path) -> Task:
     )
 
 
-def make_system(config: Config, store: GenerationStore) -> System:
-    """The system of the config, not fitted yet."""
+def make_system(config: Config, store: GenerationStore, base: Path = Path()) -> System:
+    """The system of the config, not fitted yet; relative paths start from `base`."""
+    if config.protocol.is_graph:
+        from collabsim.foreign.configured import make_graph_system
+
+        return make_graph_system(config, make_pool(config.pool), make_pool(config.helpers), store, base)
     return System(
         protocol=config.protocol.name,  # type: ignore[arg-type]
         pool=make_pool(config.pool),

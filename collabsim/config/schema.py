@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from collabsim.request import Sampling
 
 PLACEMENT = ("store", "out", "concurrency", "executor", "train", "compare")
 """Keys that say where and how a sweep runs, not what it measures: no part of a run's identity."""
+
+GRAPH = "graph:"
+"""How the name of a protocol begins that is an existing application."""
 
 
 class Section(BaseModel):
@@ -50,7 +53,11 @@ class SeatConfig(Section):
 
 
 class ProtocolConfig(BaseModel):
-    """A protocol by name; every other key is an option of that protocol."""
+    """A protocol by name; every other key is an option of that protocol.
+
+    `graph: "package.module:app"` or `graph: "file.py:app"` in the place of a name is an existing LangGraph application;
+    its other keys are those of `ApplicationConfig`.
+    """
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -60,10 +67,45 @@ class ProtocolConfig(BaseModel):
     order: list[str] | None = None
     """Fixed order of the seats; by default every item has its own."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _application_is_its_own_name(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "graph" in value and "name" not in value:
+            return {"name": f"{GRAPH}{value['graph']}", **value}
+        return value
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether this is an existing application."""
+        return self.name.startswith(GRAPH)
+
     @property
     def options(self) -> dict[str, Any]:
         """All keys that are not of the protocol section itself."""
         return dict(self.model_extra or {})
+
+
+class ApplicationConfig(Section):
+    """An existing LangGraph application as a system: see `System.from_graph`. Functions are `package.module:name`."""
+
+    graph: str
+    """`package.module:app` or `file.py:app`: a StateGraph, a compiled one, or a function that makes one."""
+    players: list[str] | None = None
+    """Nodes and seats; default every node."""
+    output: str | None = None
+    """Function of the final state; default the last AI message."""
+    input: str | None = None
+    """Function of the item's view; default its messages."""
+    absent: dict[str, Any] = {}
+    """Node to `skip`, `pass`, `goto:NODE`, an update, or a function in its place; seat to a text in its place."""
+    label: str | None = None
+    """What reports call the application."""
+    revision: str = ""
+    """The user's own word for the version of its code and prompts."""
+    recursion_limit: int | None = Field(default=None, gt=0)
+    on_limit: Literal["no_answer", "fail"] = "no_answer"
+    memory: bool = False
+    """The application's own checkpointer and store are used, with a thread for each run."""
 
 
 class DevConfig(Section):
@@ -116,7 +158,7 @@ class SweepConfig(Section):
 class Config(Section):
     """A whole config file."""
 
-    pool: dict[str, SeatConfig] = Field(min_length=1)
+    pool: dict[str, SeatConfig]
     helpers: dict[str, SeatConfig] = {}
     protocol: ProtocolConfig
     task: TaskConfig
@@ -131,3 +173,16 @@ class Config(Section):
     """Run folder; default `runs/<config stem>-<8 hex of the config>`."""
     concurrency: int = Field(default=100, gt=0)
     """Runs in flight at once."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _application_may_have_no_seats(cls, value: Any) -> Any:
+        if isinstance(value, dict) and isinstance(value.get("protocol"), dict) and "graph" in value["protocol"]:
+            return {"pool": {}, **value}
+        return value
+
+    @model_validator(mode="after")
+    def _protocol_has_seats(self) -> Config:
+        if not self.pool and not self.protocol.is_graph:
+            raise ValueError("pool: Dictionary should have at least 1 item after validation, not 0")
+        return self

@@ -41,7 +41,7 @@ def show_values(values: Mapping[str, Any], console: Console) -> None:
 def _players(values: Mapping[str, Any]) -> Table:
     table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
     table.add_column("player", no_wrap=True)
-    shown = [(key, title) for key, title in COLUMNS if values.get(key)]
+    shown = [(key, title) for key, title in COLUMNS if any((values.get(key) or {}).values())]
     for _, title in shown:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("unparsed", justify="right", no_wrap=True)
@@ -78,6 +78,14 @@ def _print_game(values: Mapping[str, Any], console: Console) -> None:
         f"chance {rates['chance']:.2f}   finals: {', '.join(shares)}",
         highlight=False,
     )
+    if not values.get("paired", True):
+        console.print(
+            "[yellow]not paired: models were called past the seats, so every coalition met other samples; "
+            "intervals are honest but wide. SeatModel in the application mends that[/yellow]",
+            highlight=False,
+        )
+    if lost := values["definitions"].get("off_path"):
+        console.print(f"[yellow]on no path to the output: {', '.join(lost)}[/yellow]", highlight=False)
     if values["dropped_items"]:
         console.print(f"[yellow]{values['dropped_items']} items with failed runs were left out everywhere[/yellow]")
     differing = [f"{d['first']} and {d['second']}" for d in values.get("differences") or () if d["differs"]]
