@@ -6,7 +6,7 @@ the generation store and is recorded. Infrastructure failures raise `CallError`,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, TypeAlias
@@ -55,32 +55,40 @@ async def ask(
         seed=call_seed(run.run_seed, run.item.id, seat, draw, run.replicas.get(seat, run.replica)),
         draw=draw,
     )
+    return await fetch_recorded(run, speaker.model, request, (seat,), node or node_name(runtime))
+
+
+async def fetch_recorded(run: RunContext, model: Any, request: Request, speakers: Sequence[str], node: str) -> Reply:
+    """The model's reply to `request`, through the run's store, recorded as one call of each of the `speakers`.
+
+    Several speakers make a reply together: each has its own part of the usage, in the order of `reply.parts`. A prompt that
+    does not fit is an empty reply where the run says so. Raises `CallError` when the call fails.
+    """
     started = perf_counter()
     try:
-        reply, key, reused = await run.store.fetch(speaker.model, request)
+        reply, key, reused = await run.store.fetch(model, request)
     except ContextOverflowError:
         if run.limits.on_overflow == "fail":
             raise
-        reply, key, reused = Reply("", finish="overflow", revision=revision_of(speaker.model)), "", True
-    run.recorder.record(
-        Call(
-            seat=seat,
-            node=node or _node_name(runtime),
-            draw=draw,
+        reply, key, reused = Reply("", finish="overflow", revision=revision_of(model)), "", True
+    parts = reply.parts if len(reply.parts) == len(speakers) else (reply.usage,) * len(speakers)
+    for speaker, usage in zip(speakers, parts, strict=True):
+        call = Call(
+            seat=speaker,
+            node=node,
+            draw=request.draw,
             revision=reply.revision,
             key=key,
-            usage=reply.usage,
+            usage=usage,
             finish=reply.finish,
             seconds=0.0 if reused else perf_counter() - started,
             reused=reused,
-        ),
-        request,
-        reply,
-    )
+        )
+        run.recorder.record(call, request, reply)
     return reply
 
 
-def _node_name(runtime: Any) -> str:
+def node_name(runtime: Any) -> str:
     """The node in which a bare `ask` runs: LangGraph's namespace is `node:task`, nested ones joined by `|`."""
     info = getattr(runtime, "execution_info", None)
     namespace = getattr(info, "checkpoint_ns", "") or ""

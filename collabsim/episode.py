@@ -47,6 +47,8 @@ class Reply:
     seconds: float = 0.0
     served_by: str | None = None
     """Model name and fingerprint that a server reported; a change between calls is warned about."""
+    parts: tuple[Usage, ...] = ()
+    """What each member read and wrote, when several models made this reply together; `usage` is their sum."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """A run context for graphs that are opened without a run, as LangGraph's own tools do.
 
-Out: one shared context with seats `a`, `b`, `c` filled by simulated models of rising skill, one sample question whose
-answer they know, and a store in memory. Nothing is measured here; it is for looking and playing.
+Out: one shared context with seats `a`, `b`, `c` filled by simulated models of rising skill, a helper `base` for merges,
+one sample question whose answer they know, and a store in memory. Nothing is measured here; it is for looking and playing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,8 @@ def playground_context() -> RunContext:
 
     item = make_item(*SAMPLE)
     models = {name: SimulatedModel(name=name, skill=float(k)) for k, name in enumerate(PLAYGROUND_SEATS)}
-    for model in models.values():
+    base = SimulatedModel(name="base", skill=-1.0)
+    for model in (*models.values(), base):
         model.study([item])
     pool = Pool(models)
     order = item_order(0, item.id, tuple(zip(pool, pool, strict=True)))
@@ -41,7 +43,7 @@ def playground_context() -> RunContext:
         order=order,
         preference=order,
         pool=pool,
-        helpers=Pool(),
+        helpers=Pool({"base": base}),
         roles=_EveryRole(order[0]),
         answers=item.answers,
         store=GenerationStore(None),
@@ -65,6 +67,8 @@ class _Forgetful(Recorder):
         """Keep nothing: the playground's context lives as long as the process."""
 
 
-def playground_graph(protocol: Protocol) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """The protocol over the playground's seats, compiled: what `langgraph.json` serves."""
-    return protocol.build(PLAYGROUND_SEATS).compile()
+def playground_graph(
+    protocol: Protocol, seats: Sequence[str] = PLAYGROUND_SEATS
+) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """The protocol over (some of) the playground's seats, compiled: what `langgraph.json` serves."""
+    return protocol.build(seats).compile()

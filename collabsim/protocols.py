@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints, overload
 
 from collabsim.errors import ConfigError, ProtocolError
 from collabsim.pool import nearest
@@ -45,6 +45,11 @@ class Protocol:
     """(number of present seats, **options) -> upper bound of the calls of one run; None: counted from the graph."""
     fit: Callable[..., Any] | None = field(default=None, compare=False)
     """`fit(system, dev_items, seed) -> JSON`, run once on the full pool before a sweep; may be async."""
+    empty: Literal["floor", "base"] = "floor"
+    """What nobody's presence is worth: the task's floor, or the answer of the base (a helper)."""
+    per_coalition: bool = False
+    """Whether a run holds something large that is made for its coalition (merged weights): a sweep then goes coalition by
+    coalition."""
     fit_calls: Callable[..., int] | None = field(default=None, compare=False)
     """(number of seats, **options) -> upper bound of the calls of `fit` for one dev item, own answers not counted."""
 
@@ -112,6 +117,8 @@ def protocol(
     absent: str = "an absent seat says nothing",
     calls: Callable[..., int] | None = None,
     fit: Callable[..., Any] | None = None,
+    empty: Literal["floor", "base"] = "floor",
+    per_coalition: bool = False,
     fit_calls: Callable[..., int] | None = None,
 ) -> Callable[[Build], Protocol]: ...
 
@@ -128,6 +135,8 @@ def protocol(
     absent: str = "an absent seat says nothing",
     calls: Callable[..., int] | None = None,
     fit: Callable[..., Any] | None = None,
+    empty: Literal["floor", "base"] = "floor",
+    per_coalition: bool = False,
     fit_calls: Callable[..., int] | None = None,
 ) -> Protocol | Callable[[Build], Protocol]:
     """Decorator that makes a `Protocol` of a build function; all arguments have sensible defaults.
@@ -149,6 +158,8 @@ def protocol(
             absent=absent,
             calls=calls,
             fit=fit,
+            empty=empty,
+            per_coalition=per_coalition,
             fit_calls=fit_calls,
         )
 

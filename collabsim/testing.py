@@ -5,7 +5,8 @@ In: a build function or a registered name, and its options. Out: nothing; an `As
 the coalition and the item. Models are simulated, so a check takes a second; a protocol that fits something is fitted on
 sample dev items. What is checked:
 
-- every one of the 2^n masks has an outcome in [0, 1]; nobody present is worth the floor, without any call;
+- every one of the 2^n masks has an outcome in [0, 1]; nobody present is worth the floor, without any call (or what the
+  base, a helper, answers, where the protocol says so);
 - a single present seat is worth its own answer, item by item (individual strength);
 - the order of seats in the pool changes nothing;
 - two seats with one greedy model are worth the same in every coalition;
@@ -164,12 +165,13 @@ async def check_masks(system: System, items: Sequence[Item]) -> None:
             _hold(
                 len(episode.calls) <= bound(present), f"{where}: {len(episode.calls)} calls, declared {bound(present)}"
             )
-            if not present:
+            if not present and system.protocol.empty == "floor":
                 _hold(episode.outcome == item.floor and not episode.calls, f"{where} is not the floor without a call")
             if len(present) == 1 and not system.options.get("self_refine"):
                 own = await system.alone_on(item, *present)
                 _hold(episode.outcome == own.outcome, f"{where}: {episode.outcome}, but the seat alone {own.outcome}")
-            speakers = {call.seat for call in episode.calls} - set(system.helpers)
+            # a merge speaks under the names of its members, joined by +
+            speakers = {name for call in episode.calls for name in call.seat.split("+")} - set(system.helpers)
             _hold(speakers <= present, f"{where}: absent seats {sorted(speakers - present)} were asked")
 
 

@@ -103,12 +103,28 @@ class Sweep:
         return fitted
 
     def evaluations(self) -> Iterator[Evaluation]:
-        """The plan's coalitions, item by item, and every seat's own answer."""
+        """The plan's coalitions and every seat's own answer: item by item, or (when the protocol makes something large for
+        each coalition) coalition by coalition."""
+        if self.system.protocol.per_coalition:
+            yield from self._by_coalition()
+            return
         for item in self.task.items:
             for mask in self.plan.coalitions[item.id]:
                 yield Evaluation("coalition", item.id, mask)
             for seat in range(len(self.own_seats)):
                 yield Evaluation("alone", item.id, 1 << seat)
+
+    def _by_coalition(self) -> Iterator[Evaluation]:
+        for seat in range(len(self.own_seats)):
+            for item in self.task.items:
+                yield Evaluation("alone", item.id, 1 << seat)
+        items: dict[int, list[str]] = {}
+        for item in self.task.items:
+            for mask in self.plan.coalitions[item.id]:
+                items.setdefault(mask, []).append(item.id)
+        for mask in sorted(items):
+            for name in items[mask]:
+                yield Evaluation("coalition", name, mask)
 
     @cached_property
     def own_seats(self) -> tuple[str, ...]:

@@ -26,6 +26,19 @@ def shared_engine(key: str, start: Callable[[], Engine]) -> Engine:
     return engine
 
 
+def engine_runs(key: str) -> bool:
+    """Whether the engine of this key has been started and not closed."""
+    return key in _running
+
+
+def retire_engine(key: str) -> None:
+    """Close the engine of this key, if it runs; the next request starts it anew."""
+    with _starting:
+        engine = _running.pop(key, None)
+        if engine is not None:
+            engine.close()
+
+
 def close_engines() -> None:
     """Close all engines of this process; the next request starts them anew."""
     with _starting:

@@ -13,12 +13,12 @@ import logging
 import time
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from pydantic import ConfigDict, Field
 
 from collabsim.episode import Reply, Tokens, Usage
-from collabsim.errors import CallError, PrerequisiteError
+from collabsim.errors import CallError, ConfigError, PrerequisiteError
 from collabsim.models.dtype import likely_device, resolve_dtype
 from collabsim.models.engine import Engine, TokenRequest
 from collabsim.models.engines import shared_engine
@@ -30,6 +30,9 @@ from collabsim.seeds import digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from collabsim.models.logits import LogitModel
+    from collabsim.models.transformers_engine import TransformersEngine
 
 ENGINE_SETTINGS = ("max_model_len", "kv_space_gib", "tensor_parallel", "gpu_memory", "device", "threads")
 """What two seats must agree in to share an engine, beside weights and number format."""
@@ -141,9 +144,27 @@ class LocalModel(TypedChatModel):
 
     def running_engine(self) -> Engine:
         """The engine of this model, started if it is not running. Takes seconds, so not for the event loop."""
+        return shared_engine(self.engine_key, _STARTERS[self.engine_kind](self))
+
+    @property
+    def engine_key(self) -> str:
+        """Equal for models that share an engine."""
         settings = {name: getattr(self, name) for name in ENGINE_SETTINGS}
-        key = digest([self.folder.identity, self.engine_kind, self.number_format, settings])
-        return shared_engine(key, _STARTERS[self.engine_kind](self))
+        return digest([self.folder.identity, self.engine_kind, self.number_format, settings])
+
+    def logit_model(self) -> LogitModel:
+        """This model one token at a time, for ensembles; starts its engine.
+
+        Raises `ConfigError` unless the engine is transformers: vLLM hands out no full distributions.
+        """
+        if self.engine_kind != "transformers":
+            raise ConfigError(
+                f"{self.spec}: expected an engine that shows its next-token distribution, got {self.engine_kind!r}; set "
+                "`engine: transformers` on every seat of this pool"
+            )
+        from collabsim.models.local_logits import LocalLogits
+
+        return LocalLogits(self.prompter, cast("TransformersEngine", self.running_engine()))
 
     @property
     def _llm_type(self) -> str:

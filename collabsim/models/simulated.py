@@ -27,7 +27,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
@@ -58,6 +58,9 @@ from collabsim.models.typed import TypedChatModel, as_chat_result
 from collabsim.request import Messages, Request
 from collabsim.seeds import SEED_BITS, derive_seed, digest
 from collabsim.tasks.item import Item
+
+if TYPE_CHECKING:
+    from collabsim.models.simulated_logits import SimulatedLogits
 
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Logit = Annotated[float, Field(allow_inf_nan=False)]
@@ -134,6 +137,12 @@ class SimulatedModel(TypedChatModel):
     def p_correct(self, item: Item) -> float:
         """Probability that an own answer to the item (when one is given) is right."""
         return item.chance + (1 - item.chance) * sigmoid(self.skill_on(item.topic) - difficulty_of(item))
+
+    def logit_model(self) -> SimulatedLogits:
+        """This model as a language model over bytes, for ensembles."""
+        from collabsim.models.simulated_logits import SimulatedLogits
+
+        return SimulatedLogits(self)
 
     async def areply(self, request: Request) -> Reply:
         """One reply, after `latency`. Raises `CallError` with probability `error_rate`."""

@@ -12,6 +12,7 @@ import atexit
 import logging
 import threading
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -24,6 +25,7 @@ from collabsim.models.turns import Turns
 if TYPE_CHECKING:
     from collabsim.models.torch_batch import Row
     from collabsim.models.torch_loading import Loaded
+    from collabsim.models.torch_session import TorchSession
 
 MOST_BATCH_TOKENS = 32_768
 """Default budget: 64 rows of 512 tokens."""
@@ -67,6 +69,7 @@ class TransformersEngine:
         self.tokenizer: Any = loaded.tokenizer
         self.dtype: str = str(loaded.model.dtype).removeprefix("torch.")
         """What `auto` came to."""
+        self.end_ids: frozenset[int] = loaded.end_ids
         self._folder = Path(folder)
         self._vocabulary = loaded.vocabulary
         self._window = _window(self._folder, max_model_len, loaded.positions)
@@ -121,6 +124,18 @@ class TransformersEngine:
         if complaint is not None:
             row.resolve(complaint)
         return row.future
+
+    def session(self, prompt_ids: Sequence[int]) -> TorchSession:
+        """A text of one row that starts with `prompt_ids` and is led from outside, token by token.
+
+        Sessions run in the caller's thread and take turns with the engine's own batch. Raises `CallError` after `close`.
+        """
+        from collabsim.models.torch_session import TorchSession
+
+        model = self.model
+        if model is None:
+            raise CallError(f"{self._folder}: the engine was closed")
+        return TorchSession(model, prompt_ids, self._turn)
 
     def close(self) -> None:
         """Stop after the step that is running, fail what is in flight, free memory."""

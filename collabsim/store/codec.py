@@ -21,6 +21,8 @@ def encode(reply: Reply) -> bytes:
     record = {name: getattr(reply, name) for name, default in _DEFAULTS.items() if getattr(reply, name) != default}
     if reply.usage != Usage():
         record["usage"] = (reply.usage.prompt_tokens, reply.usage.completion_tokens)
+    if reply.parts:
+        record["parts"] = [(part.prompt_tokens, part.completion_tokens) for part in reply.parts]
     if reply.tokens is not None:
         record["tokens"] = (reply.tokens.prompt_ids, reply.tokens.ids, reply.tokens.logprobs)
     # Python's JSON writes the shortest digits that give the same float back, and names infinities.
@@ -33,6 +35,8 @@ def decode(data: bytes) -> Reply:
         record: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
         if "usage" in record:
             record["usage"] = Usage(*record["usage"])
+        if "parts" in record:
+            record["parts"] = tuple(Usage(*part) for part in record["parts"])
         if "tokens" in record:
             record["tokens"] = Tokens(*map(tuple, record["tokens"]))
         return Reply(**record)

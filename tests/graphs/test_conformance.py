@@ -2,6 +2,7 @@
 
 import pytest
 
+from collabsim.errors import ProtocolError
 from collabsim.pool import Pool
 from collabsim.testing import check_protocol, sample_items, sample_pool
 
@@ -16,6 +17,22 @@ CASES = [
     ("mixture_of_agents", {"layers": 2}),
     ("prompt_router", {}),
 ]
+ENSEMBLES = [
+    ("logit_fusion", {}),
+    ("logit_fusion", {"how": "product"}),
+    ("logit_fusion", {"weights": {"c": 3.0}}),
+    ("contrastive", {}),
+    ("contrastive", {"k": 2, "strength": 0.5}),
+    ("nudging", {"threshold": 0.9}),
+]
+MERGES = [
+    ("soup", {}),
+    ("greedy_soup", {}),
+    ("task_arithmetic", {"scale": 0.3}),
+    ("ties", {"density": 0.5}),
+    ("dare_ties", {"density": 0.3, "seed": 4}),
+]
+AGGREGATORS = [{}, {"samples": 2}, {"aggregator": "c"}, {"aggregator": "c", "samples": 2}]
 MORE_CASES = [
     ("self_consistent_mux", {"samples": 3}),
     ("blackboard", {}),
@@ -79,3 +96,25 @@ def test_protocol_holds_to_every_rule_with_a_fixed_helper_in_its_role(name, role
 def test_protocol_holds_to_every_rule_with_a_seat_in_its_role(name, role):
     options = {"final": "judge"} if name in WITH_JUDGE else {}
     check_protocol(name, options=options, roles={role: ["b", "a"]})
+
+
+@pytest.mark.parametrize(("name", "options"), ENSEMBLES)
+def test_ensemble_holds_to_every_rule(name, options):
+    check_protocol(name, options=options, size=2 if name == "nudging" else 4 if "k" in options else 3)
+
+
+@pytest.mark.parametrize(("name", "options"), MERGES)
+def test_merge_holds_to_every_rule(name, options):
+    base = Pool({"base": sample_pool(["x"], sample_items())["x"]})
+    check_protocol(name, options=options, helpers=base, size=4)
+
+
+@pytest.mark.parametrize("options", AGGREGATORS)
+def test_trained_aggregator_holds_to_every_rule(options):
+    check_protocol("trained_aggregator", options=options, size=3)
+
+
+def test_nudging_refuses_pools_of_any_other_size():
+    for size in (1, 3):
+        with pytest.raises(ProtocolError, match="exactly 2 seats"):
+            check_protocol("nudging", size=size)

@@ -20,6 +20,7 @@ replies = st.builds(
     revision=any_text,
     seconds=st.floats(0, allow_nan=False),
     served_by=st.none() | any_text,
+    parts=st.lists(st.builds(Usage, st.integers(0, 10**6), st.integers(0, 10**6)), max_size=3).map(tuple),
 )
 
 

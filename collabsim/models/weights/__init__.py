@@ -1,13 +1,14 @@
 """From a spec in a config to a local Hugging Face folder with a content identity.
 
-In: a folder, a `.gguf` file, `package://PACKAGE/path` or a hub id. Out: a `ModelFolder`: complete, checked, converted
-when it had to be, and named by what is in it. The second call reads a few small files and the times of the large ones,
-so a finished sweep never loads a model. Left out on purpose: engines, chat formats, adapters, and pushing anything
-anywhere.
+In: a folder (a model, or a LoRA adapter over one), a `.gguf` file, `package://PACKAGE/path` or a hub id. Out: a
+`ModelFolder`: complete, checked, converted when it had to be, and named by what is in it. The second call reads a few
+small files and the times of the large ones, so a finished sweep never loads a model. Left out on purpose: engines, chat
+formats, and pushing anything anywhere.
 """
 
 from __future__ import annotations
 
+from collabsim.models.weights.adapter import applied, base_of, is_adapter
 from collabsim.models.weights.conversion import converted
 from collabsim.models.weights.folder import ModelFolder, read_folder
 from collabsim.models.weights.hub import hub_folder
@@ -28,6 +29,9 @@ def find_weights(spec: str, *, revision: str | None = None, dtype: str = "bfloat
     source = locate(spec, revision=revision)
     if source.hub_id:
         return hub_folder(source.hub_id, revision)
+    if source.folder is not None and is_adapter(source.folder):
+        base = find_weights(base_of(source.folder), dtype=dtype)
+        return read_folder(applied(source.folder, base), name=source.name)
     if source.folder is not None:
         return read_folder(source.folder, name=source.name)
     return read_folder(converted(source, dtype), name=source.name)

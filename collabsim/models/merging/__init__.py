@@ -1,0 +1,12 @@
+"""Models made of several models of one architecture: the mean of their weights, or a base plus what each has learnt.
+
+In: member models, a base, a `Recipe`. Out: one model, of the same kind as they are. Left out on purpose: searching for
+recipes (protocols fit them on dev), and merging models of different shapes.
+"""
+
+from __future__ import annotations
+
+from collabsim.models.merging.merged_model import merged_model
+from collabsim.models.merging.recipe import Recipe
+
+__all__ = ["Recipe", "merged_model"]

@@ -1,0 +1,38 @@
+"""Model soup: the mean of the present seats' weights answers.
+
+Members are fine-tunes of one base: whole models or LoRA adapters (model soups, Wortsman et al. 2022, arXiv 2203.05482). A
+single seat answers by itself, and without any seat the base does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langgraph.graph import StateGraph
+
+from collabsim.models.merging import Recipe
+from collabsim.playground import playground_graph
+from collabsim.protocols import protocol
+
+from .merged import ABSENT, AnswerAsOne, merged_graph
+
+
+@protocol(
+    family="weights",
+    needs=("weights", "same_architecture", "same_tokenizer"),
+    absent=ABSENT,
+    calls=lambda present, **_: 1,  # noqa: ARG005 (a merge answers in one call, and so does the base)
+    empty="base",
+    per_coalition=True,
+)
+def soup(
+    seats: Sequence[str],  # noqa: ARG001 (who is merged is settled in the run)
+    *,
+    base: str = "base",
+) -> StateGraph[Any, Any, Any, Any]:
+    """One model with the mean of the present seats' weights answers; `base` names the helper they were made from."""
+    return merged_graph(AnswerAsOne("soup", Recipe("mean"), base))
+
+
+graph = playground_graph(soup)

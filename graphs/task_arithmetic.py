@@ -1,0 +1,41 @@
+"""Task arithmetic: the base plus what the present seats have learnt, added up, answers.
+
+A seat's delta is its weights minus the base's; the merge is base + scale * sum of deltas (task arithmetic, Ilharco et
+al. 2023, arXiv 2212.04089, where 0.3-0.4 serves most sums). A single seat answers by itself (not base plus its
+delta), and without any seat the base does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from langgraph.graph import StateGraph
+from pydantic import Field
+
+from collabsim.models.merging import Recipe
+from collabsim.playground import playground_graph
+from collabsim.protocols import protocol
+
+from .merged import ABSENT, AnswerAsOne, merged_graph
+
+
+@protocol(
+    family="weights",
+    needs=("weights", "same_architecture", "same_tokenizer"),
+    absent=ABSENT,
+    calls=lambda present, **_: 1,  # noqa: ARG005 (a merge answers in one call, and so does the base)
+    empty="base",
+    per_coalition=True,
+)
+def task_arithmetic(
+    seats: Sequence[str],  # noqa: ARG001 (who is merged is settled in the run)
+    *,
+    base: str = "base",
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.4,
+) -> StateGraph[Any, Any, Any, Any]:
+    """One model with the base's weights plus the sum of the seats' deltas answers."""
+    return merged_graph(AnswerAsOne("merge", Recipe("task_arithmetic", scale=scale), base))
+
+
+graph = playground_graph(task_arithmetic)
