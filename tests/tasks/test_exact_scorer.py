@@ -9,6 +9,8 @@ VECTORS = {
     "same word": (r"\boxed{\text{Tuesday}}", "tuesday", True),
     "A43 article": ("the", "(A)", False),
     "A57 yes in a sentence": ("Yes, it is.", "yes", True),
+    "no in a sentence": ("No, it is not.", "no", True),
+    "no that is no correction": ("No, it is not.", "yes", False),
     "EX-37 yes and no": ("Yes and no", "yes", False),
     "title that begins with no": ("Answer: No Country for Old Men", "No Country for Old Men", True),
     "title is not no": ("No Country for Old Men", "no", False),

@@ -78,6 +78,7 @@ def declarations(text: str) -> list[Declaration]:
     found += [
         Declaration("correction", match.start(), rest_of_line(text, match.end())[0])
         for match in last_matches(_CORRECTION, text)
+        if text[: match.start()].strip()  # at the very beginning there is nothing to correct: "No, it is not."
     ]
     return sorted(found, key=lambda declaration: declaration.start)
 
