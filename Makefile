@@ -2,7 +2,7 @@
 # Works with GNU make 3.81 (macOS). PYTHON=python3.12 picks an interpreter, ARGS="-k debate" goes to pytest.
 BIN = .venv/bin
 WORKERS = auto
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL = help
 .PHONY: help setup demo test quick lint format bench lock clean distclean

@@ -108,7 +108,7 @@ def _local(model: ModelSpec) -> BaseChatModel:
             f"{model.where}: {model.spec!r} runs here and has no base_url; leave it out, or use openai:NAME"
         )
     told = {"spec": model.spec, "engine": model.engine, "revision_of_weights": model.revision}
-    _check_options(model, model.options, [*ENGINE_SETTINGS, "chat_format"])
+    _check_options(model, model.options, ["dtype", *ENGINE_SETTINGS, "chat_format"])
     return _validated(LocalModel, model, {**told, **model.options})
 
 

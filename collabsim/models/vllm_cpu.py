@@ -13,7 +13,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -251,6 +251,7 @@ def _kept_process_state() -> Iterator[None]:
     import numpy
     import torch
 
+    _let_vllm_look_at_all_modules()
     states = random.getstate(), numpy.random.get_state(), torch.get_rng_state()
     set_num_threads, excepthook, preload = torch.set_num_threads, sys.excepthook, os.environ.get("LD_PRELOAD")
     kv_space = os.environ.pop("VLLM_CPU_KVCACHE_SPACE", None)  # would overrule the size that this engine was given
@@ -265,3 +266,22 @@ def _kept_process_state() -> Iterator[None]:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
+
+
+def _let_vllm_look_at_all_modules() -> None:
+    """At the start of an engine vLLM 0.32 asks every value of every loaded module for `vars(value).get(...)`. Some values
+    answer with no mapping: llvmlite's library makes a function of any name, so whoever had loaded numba had no vLLM.
+    """
+    with suppress(ImportError):
+        from vllm.triton_utils import dispatcher
+
+        dispatcher.vars = _own_attributes
+
+
+def _own_attributes(value: Any) -> Mapping[str, Any]:
+    """What `vars` gives where a value has attributes of its own; what it only says to have does not count."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if isinstance(found, Mapping) else {}

@@ -148,3 +148,8 @@ def test_a_simulated_model_is_made_without_loading_the_openai_client():
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_local_model_takes_the_settings_of_its_engine_as_options(tmp_path):
+    model = resolve_model(str(tmp_path), options={"dtype": "float32", "max_model_len": 64, "chat_format": "plain"})
+    assert (model.dtype, model.max_model_len, model.chat_format) == ("float32", 64, "plain")

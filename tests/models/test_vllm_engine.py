@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import threading
 from concurrent.futures import CancelledError, wait
+from importlib import import_module
 
 import pytest
 from engines import requires
@@ -52,6 +54,7 @@ def other_folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shared(folder):
+    import_module("llvmlite.binding")  # as whoever uses numba has; see the test of it
     engine = start(folder)
     yield engine
     engine.close()
@@ -62,6 +65,11 @@ def engine(folder):
     engine = start(folder)
     yield engine
     engine.close()
+
+
+def test_an_engine_starts_where_numba_was_loaded_before(shared):
+    assert "llvmlite.binding.ffi" in sys.modules
+    assert answer(shared, prompt_of(3)).ids
 
 
 def test_a_reply_has_ids_logprobs_text_and_a_reason_to_end(shared):

@@ -114,11 +114,11 @@ def test_compare_without_its_section_says_what_to_add(model, tmp_path):
 
 def test_the_example_trains_a_seat_of_a_vote_here_with_a_tiny_model_in_place_of_the_real_one(model, tmp_path):
     example = Path(__file__).parents[2] / "examples" / "train_vote.yaml"
-    tiny = {f"pool.{seat}.model": str(model) for seat in ("learner", "sampled")}
-    tiny |= {f"pool.{seat}.engine": "transformers" for seat in ("learner", "sampled")}
+    tiny = {f"pool.{seat}.model": str(model) for seat in ("learner", "shown", "gemma3")}
+    tiny |= {f"pool.{seat}.engine": "transformers" for seat in ("learner", "shown", "gemma3")}
     less = {"task.limit": 4, "task.dev.limit": 2, "train.items.limit": 4, "train.steps": 1, "train.items_per_step": 2}
     changes = [part for key, value in {**tiny, **less}.items() for part in ("--set", f"{key}={value}")]
     places = ("--out", tmp_path / "run", "--store", tmp_path / "store.sqlite")
     values = json.loads(collabsim("train", example, *changes, *places, "--json").stdout)
-    assert values["before"]["compositional"].keys() == {"learner", "sampled", "steady"}
+    assert values["before"]["compositional"].keys() == {"learner", "shown", "gemma3"}
     assert (tmp_path / "run" / "policy" / "config.json").exists()
