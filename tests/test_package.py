@@ -20,7 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # One group: pytest-xdist then gives all of this file to one worker, and the wheel is built once.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("package")]
+pytestmark = pytest.mark.slow
 
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:

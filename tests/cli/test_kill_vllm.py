@@ -19,7 +19,7 @@ from tiny_vllm import vllm_folder
 
 from collabsim.store.codec import decode
 
-pytestmark = [requires("torch", "transformers", "vllm"), pytest.mark.slow, pytest.mark.xdist_group("vllm")]
+pytestmark = [requires("torch", "transformers", "vllm"), pytest.mark.slow]
 
 N_ITEMS = 12
 SECONDS = 300

@@ -19,7 +19,7 @@ from collabsim.models.engine import TokenRequest
 from collabsim.models.vllm_engine import vllm_engine
 from collabsim.request import Sampling
 
-pytestmark = [requires("torch", "transformers", "vllm"), pytest.mark.xdist_group("vllm")]
+pytestmark = requires("torch", "transformers", "vllm")
 
 GREEDY = Sampling(temperature=0, max_tokens=24)
 WARM = Sampling(temperature=0.8, max_tokens=24)

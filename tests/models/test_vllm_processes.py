@@ -18,7 +18,7 @@ from processes import left_in_shared_memory, marked, shared_memory
 from tiny_vllm import vllm_folder
 
 # One group: programs that start or end meanwhile would be seen in /dev/shm.
-pytestmark = [requires("torch", "transformers", "vllm"), pytest.mark.slow, pytest.mark.xdist_group("vllm")]
+pytestmark = [requires("torch", "transformers", "vllm"), pytest.mark.slow]
 
 PROGRAM = Path(__file__).with_name("vllm_program.py")
 START_SECONDS, END_SECONDS = 300, 60
