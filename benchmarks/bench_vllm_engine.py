@@ -160,7 +160,8 @@ def test_vllm_engine():
         ("rows", "`LLM.generate`, tokens/s", "collabsim, tokens/s", "`LLM.generate`, plain requests", "ratio"),
         rows,
         f"SmolLM2-135M-Instruct in {dtype}, prompts of {LENGTHS[0]} to {LENGTHS[1]} tokens, replies of {TOKENS} at "
-        f"temperature {WARM.temperature}. Medians of {ROUNDS} rounds in turns ({ROUNDS_OF_ONE} for one row); the ratio is collabsim to `LLM.generate` "
+        f"temperature {WARM.temperature}. Medians of {ROUNDS} rounds in turns ({ROUNDS_OF_ONE} for one "
+        "row); the ratio is collabsim to `LLM.generate` "
         "with the same requests, the median of the rounds' own ratios. Both run in one process with the same arguments; "
         "plain requests have no seeds and no log-probabilities.",
     )
