@@ -46,6 +46,9 @@ class ChoiceScorer(AnswerScorer):
         part = None if finish in NO_ANSWER else readable(text)
         if part is None or not part.strip():
             return Extraction(None, why_unparsed(text, finish))
+        last = part.rstrip().rpartition("\n")[2]
+        if plain := _plain_letter(last, view, "length"):  # declared, as a cut reply must
+            return Extraction(Answer(plain, plain), f"last line {squeezed(last)!r}")
         reading = Reading(read_options(tuple(view.choices.items())))
         letter, reason = _committed(plain_text(part), reading, whole=finish == "stop")
         if letter is None:
