@@ -1,4 +1,4 @@
-"""The one node of protocols in which a coalition is a merge of weights."""
+"""What protocols share in which a coalition is a merge of weights: their one node, and what they declare."""
 
 from __future__ import annotations
 
@@ -12,12 +12,23 @@ from collabsim.asking_merged import ask_merged
 from collabsim.context import RunContext, context_of
 from collabsim.episode import Reply
 from collabsim.models.merging import Recipe
+from collabsim.protocols import protocol
 from collabsim.state import slot
 from collabsim.voting import share
 
 from .rounds import new_graph
 
 ABSENT = "an absent seat's weights are left out of the merge; without any seat the base answers"
+
+merge_protocol = protocol(
+    family="weights",
+    needs=("weights", "same_architecture", "same_tokenizer"),
+    absent=ABSENT,
+    calls=lambda present, **_: 1,  # noqa: ARG005 (a merge answers in one call, and so does the base)
+    empty="base",
+    per_coalition=True,
+)
+"""Registers a protocol that answers by one merge of all present seats."""
 
 
 def everybody(run: RunContext) -> Sequence[str]:

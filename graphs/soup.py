@@ -13,19 +13,11 @@ from langgraph.graph import StateGraph
 
 from collabsim.models.merging import Recipe
 from collabsim.playground import playground_graph
-from collabsim.protocols import protocol
 
-from .merged import ABSENT, AnswerAsOne, merged_graph
+from .merged import AnswerAsOne, merge_protocol, merged_graph
 
 
-@protocol(
-    family="weights",
-    needs=("weights", "same_architecture", "same_tokenizer"),
-    absent=ABSENT,
-    calls=lambda present, **_: 1,  # noqa: ARG005 (a merge answers in one call, and so does the base)
-    empty="base",
-    per_coalition=True,
-)
+@merge_protocol
 def soup(
     seats: Sequence[str],  # noqa: ARG001 (who is merged is settled in the run)
     *,

@@ -11,8 +11,9 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from collabsim.report.progress import progress_bar
 
 from .metrics import TrainProgress
 
@@ -22,16 +23,7 @@ class RichTrainProgress(TrainProgress):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._bar = Progress(
-            SpinnerColumn(),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("steps · {task.fields[said]}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
+        self._bar = progress_bar(console, "steps · {task.fields[said]}")
         self._task = self._bar.add_task("train", total=None, said="")
         self._dev: float | None = None
 

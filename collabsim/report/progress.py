@@ -14,21 +14,26 @@ from collabsim.episode import Episode
 REFRESH_SECONDS = 0.1
 
 
+def progress_bar(console: Console, text: str) -> Progress:
+    """A bar of one line with `text` (a rich template over a task's fields); nothing where `console` is no terminal."""
+    return Progress(
+        SpinnerColumn(),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn(text),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
 class RichProgress(SweepProgress):
     """A context manager that draws one line; silent where standard error is no terminal, except for a last line."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._bar = Progress(
-            SpinnerColumn(),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("runs · {task.fields[rate]:.0f}/s · {task.fields[calls]}"),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
+        self._bar = progress_bar(console, "runs · {task.fields[rate]:.0f}/s · {task.fields[calls]}")
         self._task = self._bar.add_task("sweep", total=None, rate=0.0, calls="")
         self._before = self._runs = self._calls = self._failed = self._tokens = self._generated = 0
         self._started = self._drawn = perf_counter()
