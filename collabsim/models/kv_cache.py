@@ -5,7 +5,7 @@ padding on its left. So a new column is written, not concatenated; a finished ro
 row is written beside the others. transformers' own `DynamicLayer` copies everything for each token, which at 64 rows is
 a third of a step on a CPU. Unused places hold zeros, since garbage that is not a number would leak through the mask.
 Imports transformers: import this module where an engine starts. Left out on purpose: sliding windows drop nothing here (the
-mask alone hides what is outside), no paging, no sharing of prefixes.
+mask alone hides what is outside), no paging; rows that were handed the same text hold copies of it.
 """
 
 from __future__ import annotations
@@ -68,6 +68,12 @@ class RowsLayer(DynamicLayer):  # type: ignore[misc, unused-ignore]
         self._rows, self._start = rows, start
         self._show()
 
+    def hand_out(self, owners: Sequence[int]) -> None:
+        """Make a row for each of `owners` (rows that are here, also several times), in that order."""
+        self._key_store, self._value_store = self._key_store[list(owners)], self._value_store[list(owners)]
+        self._rows = len(owners)
+        self._show()
+
     def keep(self, count: int, moves: Sequence[tuple[int, int]], columns: int) -> None:
         """Keep the first `count` rows and the last `columns` columns, after the copies (from row, to row) of `moves`."""
         self._start = self._end - columns
@@ -92,6 +98,12 @@ def join(cache: Cache, other: Cache) -> None:
     """Append the rows of `other` to those of `cache`."""
     for layer, new in zip(cache.layers, other.layers, strict=True):
         layer.join(new)
+
+
+def hand_out(cache: Cache, owners: Sequence[int]) -> None:
+    """See `RowsLayer.hand_out`; for all layers."""
+    for layer in cache.layers:
+        layer.hand_out(owners)
 
 
 def keep(cache: Cache, count: int, moves: Sequence[tuple[int, int]], columns: int) -> None:

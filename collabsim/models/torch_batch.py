@@ -1,9 +1,9 @@
 """A running batch of a transformers model: rows join between steps, and leave when they are finished.
 
-In: `Row`s. Out: their futures are resolved. `admit` reads prompts (in groups of similar length, padded on the left) and
-samples a first token; `step` adds a token to every row. All rows end at the same column of the cache, see `kv_cache.py`;
-mask and positions follow from the rows' lengths. Imports torch: import this module where an engine starts. Left out on
-purpose: threads, queues, and what to do about errors: those of a forward pass come out as they are.
+In: `Row`s. Out: their futures are resolved. `admit` reads prompts (in groups of similar length, padded on the left, equal
+ones once) and samples a first token; `step` adds a token to every row. All rows end at the same column of the cache, see
+`kv_cache.py`; mask and positions follow from the rows' lengths. Imports torch: import this module where an engine starts.
+Left out on purpose: threads, queues, and what to do about errors: those of a forward pass come out as they are.
 """
 
 from __future__ import annotations
@@ -114,16 +114,22 @@ class Batch:
     def step(self) -> None:
         """One more token for every row."""
         if self.rows:
-            self._advance([row.ids[-1:] for row in self.rows], [row.known for row in self.rows])
+            self._sample(self._forward([row.ids[-1:] for row in self.rows], [row.known for row in self.rows]))
 
     def _read(self, rows: list[Row]) -> None:
+        """Read the rows' texts, each text once however many rows have it: k samples of one prompt cost one reading."""
         self.rows, self._cache = rows, kv_cache.new_cache(self._layers)
-        tokens = [[*row.request.prompt_ids, *row.ids] for row in rows]
-        self._advance(tokens, [len(ids) for ids in tokens])
+        texts = [(*row.request.prompt_ids, *row.ids) for row in rows]
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        logits = self._forward(list(places), [len(text) for text in places])
+        if len(places) < len(rows):
+            owners = [places[text] for text in texts]
+            kv_cache.hand_out(self._cache, owners)
+            logits = logits[owners]
+        self._sample(logits)
 
-    def _advance(self, tokens: Sequence[Sequence[int]], lengths: Sequence[int]) -> None:
-        """Feed new tokens, after which the rows are `lengths` long; sample; let finished rows go."""
-        logits = self._forward(tokens, lengths)
+    def _sample(self, logits: Tensor) -> None:
+        """Add a token to every row; let finished rows go."""
         settings = [row.request.sampling for row in self.rows]
         ids, logprobs = draw_tokens(logits, settings, [row.uniform() for row in self.rows])
         self._keep([place for place, row in enumerate(self.rows) if not self._ended(row, ids[place], logprobs[place])])

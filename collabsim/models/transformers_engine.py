@@ -3,7 +3,8 @@
 In: `TokenRequest`s from any thread. Out: futures of `Generation`s. One thread runs the model; requests join the running
 batch between two steps, in the order they came, as long as the batch stays within its token budget. Greedy and seeded
 rows do not depend on their batch in float32 (up to rounding); in bfloat16 they do. Engines on the CPU take turns, step
-by step: two at once would fight for the cores. Left out on purpose: sharing of prefixes, several GPUs, streaming.
+by step: two at once would fight for the cores. Left out on purpose: sharing of prefixes (prompts that are equal and come
+together are read once), several GPUs, streaming.
 """
 
 from __future__ import annotations

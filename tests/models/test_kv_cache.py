@@ -48,6 +48,15 @@ def test_more_columns_than_there_was_room_for(layer):
     assert seen(one) == [[1, 1, *range(300)]]
 
 
+def test_rows_that_are_handed_out_go_their_own_ways(layer):
+    one = layer(1, 1, 1.0)
+    one.join(layer(1, 2, 5.0))
+    one.hand_out([1, 0, 1])
+    one.update(states(3, 1, 0.0), states(3, 1, 0.0))
+    one.keys[0] = one.values[0] = 0
+    assert seen(one) == [[0, 0, 0], [0, 1, 0], [5, 5, 0]]
+
+
 def test_shorter_rows_join_with_zeros_on_their_left(layer):
     one = layer(1, 4, 1.0)
     one.join(layer(2, 2, 5.0))

@@ -82,6 +82,22 @@ def held(engine, monkeypatch):
 # What is sampled
 
 
+def test_equal_prompts_that_come_together_are_read_once_and_answered_as_if_alone(held, shared):
+    engine, go, entered = held
+    read, (one, other) = [], (prompt_of(30, 1), prompt_of(12, 2))
+    first = ask(engine, prompt_of(5))
+    entered.wait(SECONDS)
+    engine.model.get_input_embeddings().register_forward_hook(lambda _, given, __: read.append(given[0].shape))
+    asked = [(one, 1), (other, 2), (one, 3), (one, 4)]
+    together = [ask(engine, prompt, WARM, seed) for prompt, seed in asked]
+    go.set()
+    wait([first, *together])
+    assert [shape for shape in read if shape[1] > 1] == [(1, 5), (2, 30)]
+    assert [future.result().ids for future in together] == [
+        answer(shared, *one, WARM, seed).ids for *one, seed in asked
+    ]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_greedy_rows_of_one_batch_equal_generate_row_by_row(tmp_path, kind):
     folder = tiny_model(tmp_path / kind, kind)
