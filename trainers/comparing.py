@@ -7,7 +7,9 @@ same for all: a difference of outcomes is a difference of contributions. Finishe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from .setup import prepare_config
 from .training import RESULT_FILE, train
 
 if TYPE_CHECKING:
+    from collabsim.config.schema import Config
     from collabsim.store import GenerationStore
 
 Floats = NDArray[np.float64]
@@ -40,30 +43,63 @@ def compare(matrix: Matrix, store: GenerationStore, progress: TrainProgress | No
     progress = progress or TrainProgress()
     folder = RunFolder(matrix.out, matrix.identity)
     folder.open()
+    run = _Runner(matrix, store, folder, progress)
+    rates = run.choose_rates()
     results: dict[Cell, dict[str, Any]] = {}
     for number, cell in enumerate(matrix.cells, start=1):
-        out = folder.file(cell.folder)
-        kept = read_json(out / RESULT_FILE) if out.is_dir() else None
-        if kept is None:
-            progress.note(f"{number} of {len(matrix.cells)}: {cell.setting}, {cell.objective}, seed {cell.seed}")
-            prepared = prepare_config(matrix.configs[cell], matrix.base, out)
-            kept = train(
-                prepared.system(store),
-                prepared.task,
-                prepared.items,
-                prepared.train,
-                out=out,
-                identity=prepared.identity,
-                prompt=prepared.prompt,
-                resume=True,
-                concurrency=prepared.concurrency,
-                progress=progress,
-            ).values
-        results[cell] = kept
-    values = sum_up(matrix, results)
+        what = f"{number} of {len(matrix.cells)}: {cell.setting}, {cell.objective}, seed {cell.seed}"
+        lr = {"lr": rates[cell.protocol][cell.objective]} if rates else {}
+        results[cell] = run.training(matrix.with_train(cell, **lr), folder.file(cell.folder), what)
+    values = sum_up(matrix, results) | ({"rates": rates} if rates else {})
     write_json(folder.file(COMPARE_FILE), values)
     folder.file(PICTURE_FILE).write_text(picture(values), encoding="utf-8")
     return values
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """Trainings of a comparison, each in its own folder."""
+
+    matrix: Matrix
+    store: GenerationStore
+    folder: RunFolder
+    progress: TrainProgress
+
+    def training(self, config: Config, out: Path, what: str) -> dict[str, Any]:
+        """The result of one training: read where it is finished, resumed or begun where it is not."""
+        kept: dict[str, Any] | None = read_json(out / RESULT_FILE) if out.is_dir() else None
+        if kept is not None:
+            return kept
+        self.progress.note(what)
+        prepared = prepare_config(config, self.matrix.base, out)
+        return train(
+            prepared.system(self.store),
+            prepared.task,
+            prepared.items,
+            prepared.train,
+            out=out,
+            identity=prepared.identity,
+            prompt=prepared.prompt,
+            resume=True,
+            concurrency=prepared.concurrency,
+            progress=self.progress,
+        ).values
+
+    def choose_rates(self) -> dict[str, dict[str, float]]:
+        """Protocol and objective to the learning rate that is best on dev, the lower one of equals; test is not read."""
+        chosen: dict[str, dict[str, float]] = {}
+        first = self.matrix.cells[0]
+        for cell in self.matrix.cells if self.matrix.rates else ():
+            if (cell.task, cell.seed) != (first.task, first.seed):
+                continue
+            scores = {}
+            for rate in sorted(self.matrix.rates):
+                config = self.matrix.with_train(cell, lr=rate, eval={"test": False})
+                what = f"learning rate {rate:g}: {cell.setting}, {cell.objective}"
+                out = self.folder.file("rates") / f"{cell.folder}-{rate:g}"
+                scores[rate] = self.training(config, out, what)["chosen"]["dev"]
+            chosen.setdefault(cell.protocol, {})[cell.objective] = max(scores, key=lambda rate: (scores[rate], -rate))
+        return chosen
 
 
 def sum_up(matrix: Matrix, results: dict[Cell, dict[str, Any]]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from collabsim.seeds import digest
 from .lora import LoraSettings, merged_parameters, with_adapters
 from .rows import TokenRow
 from .saving import tied_names, write_model
-from .scoring import Scores, score_rows
+from .scoring import Scores, can_share, score_rows
 
 
 class Learner:
@@ -48,6 +48,7 @@ class Learner:
         if lora is None:
             self._model.requires_grad_(True)
         self._checkpointed: list[Any] = []
+        self._shares: bool | None = None
 
     @classmethod
     def load(
@@ -116,7 +117,9 @@ class Learner:
         One forward pass over all rows: what fits into memory is the caller's choice.
         """
         with self.turn, self._checkpointing():
-            return score_rows(self._base, rows, temperature)
+            if self._shares is None:
+                self._shares = can_share(self._base)
+            return score_rows(self._base, rows, temperature, share=self._shares)
 
     def token_logprobs(self, rows: Sequence[TokenRow], temperature: float = 1.0) -> list[Tensor]:
         """`score(rows, temperature).logprobs`: one tensor a row, as long as its `ids`."""

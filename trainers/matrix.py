@@ -33,6 +33,9 @@ class CompareConfig(Section):
     protocols: dict[str, dict[str, Any]] = Field(min_length=1)
     tasks: dict[str, dict[str, Any]] = Field(min_length=1)
     seeds: list[int] = Field(default=[0], min_length=1)
+    rates: tuple[float, ...] = ()
+    """Learning rates, the same for every objective: each objective takes, in each protocol, the one that is best on dev in
+    trainings on the first task and seed. None: `train.lr`."""
 
 
 class Cell(NamedTuple):
@@ -62,11 +65,18 @@ class Matrix:
     configs: Mapping[Cell, Config]
     objectives: tuple[str, ...]
     seeds: tuple[int, ...]
+    rates: tuple[float, ...]
+    """Learning rates to choose from on dev; none: each cell has its own."""
     base: Path
     """Where relative paths in the config start."""
     out: Path
     store: str | None
     identity: dict[str, Any]
+
+    def with_train(self, cell: Cell, **settings: Any) -> Config:
+        """The config of a cell with other settings of its training."""
+        config = self.configs[cell]
+        return config.model_copy(update={"train": _laid_over(config.train or {}, settings)})
 
     @property
     def settings(self) -> list[str]:
@@ -90,7 +100,15 @@ def read_matrix(path: Path, overrides: Sequence[str] = ()) -> Matrix:
         parse_train(configs[cell].train)
     identity = {"config": identity_fields(config), "compare": section.model_dump(mode="json"), "train": config.train}
     out = Path(config.out).expanduser() if config.out else Path("runs") / f"{path.stem}-{digest(identity)[:8]}"
-    return Matrix(tuple(configs), configs, tuple(named), tuple(section.seeds), path.parent, out, config.store, identity)
+    seeds, rates = tuple(section.seeds), tuple(section.rates)
+    if rates:
+        _check_choosable(next(iter(configs.values())))
+    return Matrix(tuple(configs), configs, tuple(named), seeds, rates, path.parent, out, config.store, identity)
+
+
+def _check_choosable(config: Config) -> None:
+    if config.task.dev is None or not parse_train(config.train).eval.every:
+        raise ConfigError("compare.rates: rates are chosen on dev; expected task.dev and train.eval.every above 0")
 
 
 def _section(config: Config) -> CompareConfig:

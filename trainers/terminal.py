@@ -121,4 +121,7 @@ def show_comparison(values: Mapping[str, Any], console: Console) -> None:
         shown = f"[dim]\\[{low:.2f}, {high:.2f}][/dim]" if low is not None else "[dim](the other may be 0)[/dim]"
         value = "-" if ratio["value"] is None else f"{ratio['value']:.2f}"
         console.print(f"ratio of mean gains {name}: {value} {shown}", highlight=False)
+    for protocol, rates in values.get("rates", {}).items():
+        said = ", ".join(f"{objective} {rate:g}" for objective, rate in rates.items())
+        console.print(f"learning rates chosen on dev, {protocol}: {said}", highlight=False)
     console.print(f"[dim]{values['definition']}[/dim]", highlight=False)

@@ -87,8 +87,8 @@ def examples(groups: Sequence[Group], loss: Loss) -> tuple[list[Example], Advant
 
 
 def micro_batches(rows: Sequence[Example], budget: int) -> Iterator[list[Example]]:
-    """The rows in batches of one temperature, rows of like length together; rows times the longest stays within `budget`
-    tokens (a longer row is a batch by itself)."""
+    """The rows in batches of one temperature, rows of like length and equal prompts together; rows times the longest stays
+    within `budget` tokens (a longer row is a batch by itself)."""
     ordered = sorted(rows, key=lambda one: (one.row.temperature, _length(one), one.row.tokens, one.advantage))
     batch: list[Example] = []
     for one in ordered:

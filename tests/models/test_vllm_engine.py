@@ -327,6 +327,7 @@ def test_an_engine_that_fails_takes_its_requests_with_it_and_no_others(shared, e
 def test_prefix_caching_is_on_and_chunked_prefill_off(shared):
     config = shared.apply(lambda llm: llm.vllm_config).result(SECONDS)
     assert config.cache_config.enable_prefix_caching
+    assert config.cache_config.block_size == 32, "short prompts have a start in common, too"
     assert not config.scheduler_config.enable_chunked_prefill
     assert config.scheduler_config.max_num_batched_tokens >= shared.max_model_len
 

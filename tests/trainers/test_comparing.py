@@ -4,9 +4,10 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from collabsim.trainers.comparing import picture, sum_up
+from collabsim.trainers.comparing import compare, picture, sum_up
 from collabsim.trainers.matrix import Cell, read_matrix
 
+from collabsim import GenerationStore
 from collabsim.errors import ConfigError
 
 ARMS = ("system", "individual")
@@ -129,9 +130,55 @@ def test_every_setting_is_there_before_the_second_seed_begins(tmp_path):
         ({"compare": {"objectives": ["system"], "protocols": {"v": {}}, "tasks": {}}}, r"compare\.tasks"),
         ({"compare": {**CONFIG["compare"], "objectives": ["sistem"]}}, "unknown objective 'sistem'"),
         ({"compare": {**CONFIG["compare"], "tasks": {"a/b": {}}}}, "names a folder"),
+        ({"compare": {**CONFIG["compare"], "rates": [1e-4]}}, "rates are chosen on dev; expected task.dev"),
         ({"compare": {**CONFIG["compare"], "tasks": {"t": {"task": {"limt": 3}}}}}, "did you mean 'limit'"),
     ],
 )
 def test_a_matrix_that_cannot_be_meant_is_refused_before_anything_runs(tmp_path, changes, message):
     with pytest.raises(ConfigError, match=message):
         read_matrix(written(tmp_path, **changes))
+
+
+@pytest.fixture
+def trainings(monkeypatch):
+    """Every training that a comparison asks for; on dev 2e-4 is best for `system` in `talk`, 1e-4 for all else."""
+    asked = []
+
+    def train(system, task, items, config, *, out, **_):
+        asked.append((out.name, config.lr, config.eval.test))
+        best = 2e-4 if config.objective == "system" and config.seat == "b" else 1e-4
+        right = [float(config.lr == best)] * len(task)
+        cost = {"learner_tokens": 1, "partner_tokens": 1}
+        values = {"chosen": {"dev": right[0]}, "cost": cost, "per_item": {"before": [0.0] * len(task), "after": right}}
+        out.mkdir(parents=True)
+        (out / "result.json").write_text(json.dumps(values))
+        return SimpleNamespace(values=values)
+
+    monkeypatch.setattr("collabsim.trainers.comparing.train", train)
+    return asked
+
+
+def with_rates(tmp_path):
+    task = {**CONFIG["task"], "dev": {"limit": 2}}
+    changes = {"task": task, "compare": {**CONFIG["compare"], "rates": [2e-4, 1e-4]}, "out": str(tmp_path / "out")}
+    return read_matrix(written(tmp_path, **changes))
+
+
+def test_each_objective_trains_at_the_rate_that_is_best_for_it_on_dev_in_its_protocol(tmp_path, trainings):
+    values = compare(with_rates(tmp_path), GenerationStore())
+    assert values["rates"] == {"vote": {"system": 1e-4, "sft": 1e-4}, "talk": {"system": 2e-4, "sft": 1e-4}}
+    assert all(gain["value"] == 1.0 for gain in values["mean_gain"].values())
+    assert "learning rates chosen on dev, talk: system 0.0002" in picture(values).replace("\xa0", " ").replace(
+        "&#160;", " "
+    )
+
+
+def test_rates_are_tried_without_a_look_at_test_and_a_second_call_trains_nothing(tmp_path, trainings):
+    compare(with_rates(tmp_path), GenerationStore())
+    tried = [one for one in trainings if not one[2]]
+    assert len(tried) == 2 * 2 * 2
+    assert all("sums" in name and name.split("-")[3] == "0" for name, _, _ in tried)
+    assert len(trainings) == len(tried) + 16
+    trainings.clear()
+    compare(with_rates(tmp_path), GenerationStore())
+    assert trainings == []
