@@ -138,7 +138,7 @@ def fine_tune(model: LocalModel, items: Sequence[Item], out: Path, steps: int, b
 
 def seat_of(model: str) -> dict[str, Any]:
     """How a member stands in a config."""
-    return {"model": model, "engine": "transformers", "system": SYSTEM, "sampling": SAMPLING}
+    return {"model": model, "engine": "transformers", "system": SYSTEM, "sampling": dict(SAMPLING)}
 
 
 def sweep_config(base: str, out: Path, held_out: int) -> dict[str, Any]:
