@@ -13,14 +13,23 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 
 
-def record(name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]], *notes: str) -> Path:
-    """Print a table and write it to `results/NAME.md`, with where it comes from."""
+def record(
+    name: str,
+    title: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *notes: str,
+    command: str | None = None,
+    folder: Path = RESULTS,
+) -> Path:
+    """Print a table and write it to `NAME.md` in `folder`, with where it comes from."""
     lines = [" | ".join(header), " | ".join("---" for _ in header), *(" | ".join(map(str, row)) for row in rows)]
     table = "\n".join(f"| {line} |" for line in lines)
-    origin = f"`make bench ARGS='-k {name}'` on {datetime.now(UTC):%Y-%m-%d}\n{machine()}"
+    command = command or f"make bench ARGS='-k {name}'"
+    origin = f"`{command}` on {datetime.now(UTC):%Y-%m-%d}\n{machine()}"
     text = "\n\n".join([f"# {title}", table, *notes, origin]) + "\n"
     print(f"\n{text}")
-    path = RESULTS / f"{name}.md"
+    path = folder / f"{name}.md"
     path.write_text(text, encoding="utf-8")
     return path
 

@@ -19,6 +19,7 @@ from collabsim.context import RunContext
 from collabsim.errors import ConfigError
 from collabsim.models.weights import find_weights
 from collabsim.models.weights.packages import require
+from collabsim.models.weights.quiet import quiet_transformers
 from collabsim.tasks.item import Item, ItemView
 
 Vector: TypeAlias = dict[str, float]
@@ -96,8 +97,9 @@ def _embedded(folder: str, text: str) -> tuple[tuple[str, float], ...]:
 @lru_cache(maxsize=4)
 def _encoder(folder: str) -> tuple[Any, Any]:
     transformers = require("transformers", f"the encoder in {folder}")
-    tokenizer = transformers.AutoTokenizer.from_pretrained(Path(folder), local_files_only=True)
-    model = transformers.AutoModel.from_pretrained(Path(folder), local_files_only=True, dtype="float32")
+    with quiet_transformers():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(Path(folder), local_files_only=True)
+        model = transformers.AutoModel.from_pretrained(Path(folder), local_files_only=True, dtype="float32")
     return tokenizer, model.eval()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,15 +47,23 @@ def read_answers(path: Path) -> Iterator[KeptAnswer]:
 
     Raises `ConfigError` when there is none, or one of before judgements were kept; `StoreError` when it cannot be read.
     """
+    with kept(path) as file:
+        known = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
+        if "judgement" not in known:
+            raise ConfigError(f"{path} has no judgements: it is of an older collabsim; run its sweep again elsewhere")
+        yield from map(KeptAnswer._make, file.execute(_RUNS))
+
+
+@contextmanager
+def kept(path: Path) -> Iterator[sqlite3.Connection]:
+    """The SQLite file of a run folder, to be read only.
+
+    Raises `ConfigError` when there is none, `StoreError` when it cannot be read, then or inside the context.
+    """
     if not path.is_file():
         raise ConfigError(f"{path.parent} holds no outcomes; give the folder that a sweep named")
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
-            known = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
-            if "judgement" not in known:
-                raise ConfigError(
-                    f"{path} has no judgements: it is of an older collabsim; run its sweep again elsewhere"
-                )
-            yield from map(KeptAnswer._make, file.execute(_RUNS))
+            yield file
     except sqlite3.Error as error:
         raise StoreError(f"{path} cannot be read ({error}); restore it, or run its sweep again elsewhere") from None

@@ -97,8 +97,8 @@ def _fill(folder: Path, members: Sequence[ModelFolder], base: ModelFolder, recip
             target.data = merge_tensor(
                 name, target.data, [(member.identity, tensors[name].data) for member, tensors in others], recipe
             )
-        model.tie_weights()
         with quiet_transformers():
+            model.tie_weights()  # which does nothing while another thread loads a model
             model.save_pretrained(folder)
     except MemoryError as error:
         raise PrerequisiteError(
