@@ -31,9 +31,9 @@ class ReadAnswers:
         check_placeholder(self.text, "answers")
 
     def __call__(self, state: State, run: RunContext) -> Messages | None:
-        """None when a single seat is present or nobody gave an answer."""
+        """None when there are not two answers to read: a single one stands as it is, whoever else is present."""
         answers = with_answers(last_replies(state, run), run)
-        if run.alone or not answers:
+        if len(answers) < 2:
             return None
         quoted = quote_all(answers.values(), limit=self.quote_limit)
         return with_text(run.item.messages, fill(self.text, answers=quoted))
@@ -66,14 +66,15 @@ def end_by_reply(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) ->
 def end_by_role(
     graph: StateGraph[Any, Any, Any, Any], after: Sequence[str], *, role: str, prompt: ReadAnswers, draw: int
 ) -> None:
-    """The reply of the role's holder is the final output; a single present seat's own reply stands as it is."""
+    """The reply of the role's holder is the final output; without one, the only answer, or a single seat's own reply."""
 
     async def finish(state: State, runtime: Any) -> dict[str, Any]:
         run = context_of(runtime)
         written = state.get("replies", {}).get(slot(role, draw))
         if written is not None:
             return {"final": share([written])}
-        return {"final": share(list(last_replies(state, run).values())) if run.alone else ()}
+        last = last_replies(state, run)
+        return {"final": share(list((last if run.alone else with_answers(last, run)).values()))}
 
     graph.add_node(role, AskRole(role, role, prompt, draw=draw))
     graph.add_node("finish", finish)
