@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.graph import END, StateGraph
 
-from collabsim.asking import AskRole
+from collabsim.asking import AskRole, computation
 from collabsim.context import RunContext, context_of
 from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Messages, with_text
@@ -42,6 +42,7 @@ class ReadAnswers:
 def end_by_vote(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> None:
     """The most frequent of the last answers is the final output; ties share it."""
 
+    @computation
     async def vote(state: State, runtime: Any) -> dict[str, Any]:
         run = context_of(runtime)
         replies = list(last_replies(state, run).values())
@@ -55,6 +56,7 @@ def end_by_vote(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> 
 def end_by_reply(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> None:
     """The last reply of the one seat that was asked is the final output."""
 
+    @computation
     async def finish(state: State, runtime: Any) -> dict[str, Any]:
         return {"final": share(list(last_replies(state, context_of(runtime)).values()))}
 
@@ -68,6 +70,7 @@ def end_by_role(
 ) -> None:
     """The reply of the role's holder is the final output; without one, the only answer, or a single seat's own reply."""
 
+    @computation
     async def finish(state: State, runtime: Any) -> dict[str, Any]:
         run = context_of(runtime)
         written = state.get("replies", {}).get(slot(role, draw))

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from langgraph.graph import END, StateGraph
 from pydantic import Field
 
-from collabsim.asking import Ask, AskRole
+from collabsim.asking import Ask, AskRole, computation
 from collabsim.context import RunContext, context_of
 from collabsim.episode import Reply
 from collabsim.errors import ConfigError
@@ -90,6 +90,7 @@ class Aggregate:
         )
 
 
+@computation
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The aggregator's reply is the final output; without it a single seat's own answer, or a vote."""
