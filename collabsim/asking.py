@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from collabsim.context import RunContext, context_of
 from collabsim.episode import Call, Reply
@@ -18,6 +18,8 @@ from collabsim.models.base import revision_of
 from collabsim.request import Messages, Request, as_messages
 from collabsim.seeds import call_seed
 from collabsim.state import Replies, slot
+
+Node = TypeVar("Node", bound=Callable[..., Any])
 
 
 class Absent:
@@ -93,6 +95,15 @@ def node_name(runtime: Any) -> str:
     info = getattr(runtime, "execution_info", None)
     namespace = getattr(info, "checkpoint_ns", "") or ""
     return namespace.rpartition("|")[2].partition(":")[0]
+
+
+def computation(node: Node) -> Node:
+    """Mark a node (a function, or the class of one) that asks nobody, such as a vote.
+
+    The trainer tells from the graph who reads whom. A node that is neither a ready `Ask` nor marked may ask anybody.
+    """
+    node.makes_no_call = True  # type: ignore[attr-defined]
+    return node
 
 
 Prompt: TypeAlias = Callable[[Any, RunContext], Messages | None]

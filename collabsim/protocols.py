@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints, overl
 
 from collabsim.errors import ConfigError, ProtocolError
 from collabsim.pool import nearest
+from collabsim.recipes import registered_recipes
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -178,6 +179,11 @@ def as_protocol(value: str | Protocol | Build) -> Protocol:
     found = registered().get(value)
     if found is None and ":" in value:
         found = EntryPoint(name=value, group=GROUP, value=value)
+    if value in registered_recipes() and found is None:
+        raise ConfigError(
+            f"{value!r} is a recipe that makes a pool, no protocol that runs over one: see `collabsim protocols {value}` for "
+            "its command, and sweep the config that it writes"
+        )
     if found is None:
         raise ConfigError(f"unknown protocol {value!r}{nearest(value, registered())}; known are {sorted(registered())}")
     try:

@@ -123,10 +123,15 @@ def _draft_name(name: str, owner: int | str) -> str:
 
 
 def write_json(path: Path, data: Any) -> None:
+    """`write_text` of indented JSON."""
+    write_text(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
     """Write beside the file, then replace it in one step. Raises `StoreError`; the old file then stays as it was."""
     draft = path.with_name(_draft_name(path.name, os.getpid()))
     try:
-        draft.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         os.replace(draft, path)
     except OSError as error:
         draft.unlink(missing_ok=True)

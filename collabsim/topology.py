@@ -45,13 +45,26 @@ def step_limit(builder: Any) -> int:
 
 def ask_nodes(builder: Any) -> dict[str, Ask | AskRole]:
     """The ready ask nodes of a graph, by node name."""
-    found = {}
-    for name, spec in builder.nodes.items():
-        for attribute in ("afunc", "func"):
-            node = getattr(spec.runnable, attribute, None)
-            if isinstance(node, Ask | AskRole):
-                found[name] = node
-    return found
+    return {
+        name: node for name, nodes in _callables(builder).items() for node in nodes if isinstance(node, Ask | AskRole)
+    }
+
+
+def opaque_nodes(builder: Any) -> list[str]:
+    """Nodes that may ask anybody: neither ready ask nodes nor marked by `asking.computation`."""
+    return [
+        name
+        for name, nodes in _callables(builder).items()
+        if not any(isinstance(node, Ask | AskRole) or getattr(node, "makes_no_call", False) for node in nodes)
+    ]
+
+
+def _callables(builder: Any) -> dict[str, list[Any]]:
+    """What each node calls; nothing where it is a graph or another runnable."""
+    return {
+        name: [node for part in ("afunc", "func") if (node := getattr(spec.runnable, part, None)) is not None]
+        for name, spec in builder.nodes.items()
+    }
 
 
 def stranded(builder: Any) -> list[str]:

@@ -1,7 +1,8 @@
 """Debate: seats answer, read each other's last answers, and revise for some rounds.
 
 Round t reads round t-1 only, so the order of seats cannot matter. The end is a vote, or a judge that reads the last
-answers. A seat whose peers gave no answer keeps its own; alone it simply answers (or revises itself: `self_refine`).
+answers; a single answer needs none. A seat whose peers gave no answer, or that is alone, keeps its own (or revises
+itself: `self_refine`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Revise:
         others = with_answers(replies, run)
         if others:
             text = fill(self.text, answers=quote_all(others.values(), limit=self.quote_limit))
-        elif run.alone and self.self_refine:
+        elif self.self_refine:
             text = REFINE
         else:
             return None

@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.graph import END, StateGraph
 
-from collabsim.asking import AskRole
+from collabsim.asking import AskRole, computation
 from collabsim.context import RunContext, context_of
 from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Messages, with_text
@@ -31,9 +31,9 @@ class ReadAnswers:
         check_placeholder(self.text, "answers")
 
     def __call__(self, state: State, run: RunContext) -> Messages | None:
-        """None when a single seat is present or nobody gave an answer."""
+        """None when there are not two answers to read: a single one stands as it is, whoever else is present."""
         answers = with_answers(last_replies(state, run), run)
-        if run.alone or not answers:
+        if len(answers) < 2:
             return None
         quoted = quote_all(answers.values(), limit=self.quote_limit)
         return with_text(run.item.messages, fill(self.text, answers=quoted))
@@ -42,6 +42,7 @@ class ReadAnswers:
 def end_by_vote(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> None:
     """The most frequent of the last answers is the final output; ties share it."""
 
+    @computation
     async def vote(state: State, runtime: Any) -> dict[str, Any]:
         run = context_of(runtime)
         replies = list(last_replies(state, run).values())
@@ -55,6 +56,7 @@ def end_by_vote(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> 
 def end_by_reply(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) -> None:
     """The last reply of the one seat that was asked is the final output."""
 
+    @computation
     async def finish(state: State, runtime: Any) -> dict[str, Any]:
         return {"final": share(list(last_replies(state, context_of(runtime)).values()))}
 
@@ -66,14 +68,16 @@ def end_by_reply(graph: StateGraph[Any, Any, Any, Any], after: Sequence[str]) ->
 def end_by_role(
     graph: StateGraph[Any, Any, Any, Any], after: Sequence[str], *, role: str, prompt: ReadAnswers, draw: int
 ) -> None:
-    """The reply of the role's holder is the final output; a single present seat's own reply stands as it is."""
+    """The reply of the role's holder is the final output; without one, the only answer, or a single seat's own reply."""
 
+    @computation
     async def finish(state: State, runtime: Any) -> dict[str, Any]:
         run = context_of(runtime)
         written = state.get("replies", {}).get(slot(role, draw))
         if written is not None:
             return {"final": share([written])}
-        return {"final": share(list(last_replies(state, run).values())) if run.alone else ()}
+        last = last_replies(state, run)
+        return {"final": share(list((last if run.alone else with_answers(last, run)).values()))}
 
     graph.add_node(role, AskRole(role, role, prompt, draw=draw))
     graph.add_node("finish", finish)

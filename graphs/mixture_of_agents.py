@@ -1,8 +1,9 @@
 """Mixture of agents: seats propose, an aggregator reads the proposals and writes the final output.
 
 With more layers, seats propose again after reading all proposals of the layer before. The aggregator is a role: a fixed
-helper, or the best present seat. A single present seat answers by itself, without an aggregator call. (Mixture-of-Agents,
-arXiv 2406.04692; prompts and code are our own.)
+helper, or the best present seat. A single answer is final as it stands, without an aggregator call: there is nothing to
+merge, so that a member without an answer changes nothing. (Mixture-of-Agents, arXiv 2406.04692; prompts and code are our
+own.)
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 The router is a role: a fixed helper, or the best present seat. Present seats are numbered afresh for every coalition and
 mapped back. A reply that names no seat, or several, falls to the first seat by preference (dev scores, else the item's
-own order). Seats without a description of their own get one from dev items, where there are any.
+own order). Seats without a description of their own get one from dev items, where there are any; a seat that answered
+none of these is never listed, so that it changes nothing.
 """
 
 from __future__ import annotations
@@ -47,8 +48,15 @@ def chosen_number(text: str, count: int) -> int | None:
 def chosen_seat(state: State, run: RunContext) -> str:
     """Whom the router picked; the first seat by preference when it picked nobody."""
     reply = state.get("replies", {}).get(slot("router", ROUTER_DRAW))
-    number = chosen_number(reply.text, len(run.order)) if reply is not None else None
-    return run.preference[0] if number is None else run.order[number - 1]
+    listed = candidates(run)
+    number = chosen_number(reply.text, len(listed)) if reply is not None else None
+    return next(seat for seat in run.preference if seat in listed) if number is None else listed[number - 1]
+
+
+def candidates(run: RunContext) -> list[str]:
+    """The present seats that can be picked, in the run's order: those that never answered on dev only among themselves."""
+    silent = run.fitted.get("silent", [])
+    return [seat for seat in run.order if seat not in silent] or list(run.order)
 
 
 def describe(run: RunContext, seat: str) -> str:
@@ -68,9 +76,10 @@ class Route:
 
     def __call__(self, state: State, run: RunContext) -> Messages | None:  # noqa: ARG002 (a Prompt)
         """None when there is nothing to choose."""
-        if len(run.order) < 2:
+        listed = candidates(run)
+        if len(listed) < 2:
             return None
-        models = "\n".join(f"{k}. {describe(run, seat)}" for k, seat in enumerate(run.order, start=1))
+        models = "\n".join(f"{k}. {describe(run, seat)}" for k, seat in enumerate(listed, start=1))
         return with_text(run.item.messages, fill(self.text, models=models))
 
 
@@ -86,16 +95,19 @@ class IfChosen:
 
 
 async def describe_by_dev(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
-    """`fit`: one line for each seat, with the share of dev items it gets right by topic."""
-    descriptions = {}
+    """`fit`: one line for each seat, with the share of dev items it gets right by topic; and who answered none of them."""
+    descriptions, silent = {}, []
     for seat in system.pool:
-        scores = defaultdict(list)
+        scores, answered = defaultdict(list), 0
         for item in dev_items:
             episode = await system.alone_on(item, seat, run_seed=seed)
             scores[item.topic or "such questions"].append(episode.outcome or 0.0)
+            answered += any(item.answers.extract(output.text, output.finish) for output in episode.final)
         shares = (f"{sum(got) / len(got):.0%} of {topic}" for topic, got in sorted(scores.items()))
         descriptions[seat] = "a model that gets right " + ", ".join(shares)
-    return {"descriptions": descriptions}
+        if not answered:
+            silent.append(seat)
+    return {"descriptions": descriptions, "silent": silent}
 
 
 @protocol(

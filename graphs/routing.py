@@ -12,6 +12,7 @@ from typing import Any
 
 from langgraph.graph import START, StateGraph
 
+from collabsim.asking import computation
 from collabsim.context import RunContext, context_of
 from collabsim.request import Messages
 from collabsim.state import State
@@ -29,6 +30,7 @@ class RoutedState(State, total=False):
     chosen: str
 
 
+@computation
 @dataclass(frozen=True, slots=True)
 class Choose:
     """The node that chooses among the present seats; makes no call."""

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from langgraph.graph import END, StateGraph
 from pydantic import Field
 
+from collabsim.asking import computation
 from collabsim.context import RunContext, context_of
 from collabsim.episode import Output, Reply
 from collabsim.playground import playground_graph
@@ -55,6 +56,7 @@ def self_consistent_mux(
     for draw in range(1, samples):
         nodes += add_round(graph, seats, draw=draw, prompt=another_sample)
 
+    @computation
     async def choose(state: State, runtime: Any) -> dict[str, Any]:
         run = context_of(runtime)
         replies = state.get("replies", {})

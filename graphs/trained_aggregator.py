@@ -3,8 +3,8 @@
 Named by the option `aggregator`, it only aggregates; when it is off, the others vote, so that its leave-one-out worth is
 what it adds to a vote. Unnamed, it is a role: the best present seat by dev score (or a helper) aggregates too. Proposals
 are shown in an order that is drawn afresh for every item, so that training cannot learn places (aggregation as
-reasoning, AggLM, arXiv 2509.06870; prompts and code are our own). With no proposal to read, the aggregator answers the
-question itself.
+reasoning, AggLM, arXiv 2509.06870; prompts and code are our own). With no proposal to read, a named aggregator gives its
+own answer to the question; an unnamed one, which has proposed already, is asked only where there are two to choose from.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from langgraph.graph import END, StateGraph
 from pydantic import Field
 
-from collabsim.asking import Ask, AskRole
+from collabsim.asking import Ask, AskRole, computation
 from collabsim.context import RunContext, context_of
 from collabsim.episode import Reply
 from collabsim.errors import ConfigError
@@ -55,14 +55,22 @@ class Propose:
         return None if run.alone and self.draw else run.item.messages
 
 
-def own_answer_when_alone(state: State, run: RunContext) -> Messages | None:  # noqa: ARG001 (a Prompt)
-    """The task's own messages for a named aggregator that nobody proposes anything to."""
-    return run.item.messages if run.alone else None
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """The task's own messages, for a named aggregator that nobody proposes an answer to."""
+
+    aggregator: str
+    samples: int
+
+    def __call__(self, state: State, run: RunContext) -> Messages | None:
+        """None when there is a proposal with an answer."""
+        proposed = with_answers(proposals(state, run, self.samples, self.aggregator), run)
+        return None if proposed else run.item.messages
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """The question with the proposals; the bare question when none has an answer."""
+    """The question with the proposals."""
 
     aggregator: str | None
     samples: int
@@ -73,17 +81,16 @@ class Aggregate:
         check_placeholder(self.text, "answers")
 
     def __call__(self, state: State, run: RunContext) -> Messages | None:
-        """None when a single seat is present: it has answered by itself."""
-        if run.alone:
-            return None
+        """None when there is nothing to read; an aggregator that proposes needs two answers."""
         answers = with_answers(proposals(state, run, self.samples, self.aggregator), run)
-        if not answers:
-            return run.item.messages
+        if len(answers) < (1 if self.aggregator else 2):
+            return None
         return with_text(
             run.item.messages, fill(self.text, answers=quote_all(answers.values(), limit=self.quote_limit))
         )
 
 
+@computation
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The aggregator's reply is the final output; without it a single seat's own answer, or a vote."""
@@ -96,6 +103,8 @@ class Finish:
         run = context_of(runtime)
         replies = state.get("replies", {})
         written = replies.get(slot(self.aggregator or ROLE, self.samples))
+        if written is None and self.aggregator:
+            written = replies.get(slot(self.aggregator, 0))
         if written is not None or run.alone:
             return {"final": share([written] if written is not None else list(replies.values()))}
         return {"final": plurality(list(proposals(state, run, self.samples, self.aggregator).values()), run.answers)}
@@ -126,7 +135,7 @@ def trained_aggregator(
             f"trained_aggregator: no seat {aggregator!r}{nearest(aggregator, seats)}; the pool has {list(seats)}"
         )
     graph = new_graph()
-    nodes = [
+    last = [
         node
         for draw in range(samples)
         for node in add_round(graph, [seat for seat in seats if seat != aggregator], draw=draw, prompt=Propose(draw))
@@ -135,10 +144,10 @@ def trained_aggregator(
     if aggregator is None:
         graph.add_node("aggregate", AskRole("aggregate", ROLE, prompt, draw=samples))
     else:
-        nodes += add_round(graph, [aggregator], prompt=own_answer_when_alone)
+        last = add_round(graph, [aggregator], prompt=OwnAnswer(aggregator, samples), after=last)
         graph.add_node("aggregate", Ask("aggregate", aggregator, prompt, draw=samples))
     graph.add_node("finish", Finish(aggregator, samples))
-    join(graph, nodes, "aggregate")
+    join(graph, last, "aggregate")
     graph.add_edge("aggregate", "finish")
     graph.add_edge("finish", END)
     return graph

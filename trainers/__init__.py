@@ -9,19 +9,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .finetuning import FinetuneResult, amultiagent_finetuning, multiagent_finetuning
+    from .finetuning_settings import FinetuneConfig
     from .policy import Policy
     from .settings import TrainConfig
     from .training import TrainResult, atrain, train
 
 _HOME = {
+    "FinetuneConfig": "finetuning_settings",
+    "FinetuneResult": "finetuning",
     "Policy": "policy",
     "TrainConfig": "settings",
     "TrainResult": "training",
+    "amultiagent_finetuning": "finetuning",
     "atrain": "training",
+    "multiagent_finetuning": "finetuning",
     "train": "training",
 }
 
-__all__ = ["Policy", "TrainConfig", "TrainResult", "atrain", "train"]
+__all__ = [
+    "FinetuneConfig",
+    "FinetuneResult",
+    "Policy",
+    "TrainConfig",
+    "TrainResult",
+    "amultiagent_finetuning",
+    "atrain",
+    "multiagent_finetuning",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""The commands `train` and `compare`: flags, files, and what is printed. What they do is in `training` and `comparing`.
+"""The commands `train`, `compare` and `finetune`: flags, files, and what is printed.
 
-Nothing heavy is imported before a command runs.
+What they do is in `training`, `comparing` and `finetuning`. Nothing heavy is imported before a command runs.
 """
 
 from __future__ import annotations
@@ -77,6 +77,38 @@ def compare(
     with _store(matrix.store) as opened, RichTrainProgress(Console(stderr=True)) as progress:
         values = run(matrix, opened, progress)
     _show(values, json, lambda: show_comparison(values, Console()))
+
+
+def finetune(
+    config: ConfigPath,
+    out: Out = None,
+    store: Store = None,
+    set_: Set = None,
+    json: Json = False,
+) -> None:
+    """Let the pool debate and tune its members on what they agree on (multiagent finetuning). Run it again to resume."""
+    from rich.console import Console
+
+    from .finetuning import multiagent_finetuning
+    from .finetuning_setup import prepare_finetuning
+    from .terminal import RichNotes, show_finetuning
+
+    prepared = prepare_finetuning(config, _overrides(set_, out, store))
+    with _store(prepared.config.store) as opened:
+        result = multiagent_finetuning(
+            prepared.pool,
+            prepared.items,
+            prepared.settings,
+            out=prepared.out,
+            dev=prepared.task.dev,
+            store=opened,
+            limits=prepared.limits,
+            identity=prepared.identity,
+            concurrency=prepared.config.concurrency,
+            progress=RichNotes(Console(stderr=True)),
+        )
+    tuned = prepared.write_tuned(result.values["pool"])
+    _show(result.values, json, lambda: show_finetuning(result.values, tuned, Console()))
 
 
 def _overrides(set_: list[str] | None, out: str | None, store: str | None) -> list[str]:

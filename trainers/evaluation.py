@@ -92,7 +92,7 @@ async def evaluate(
     await _fill(table, [(item, mask) for item, mask in plan], system, task, players, seed, concurrency)
     for place, seat in enumerate(system.pool):
         runs = [system.alone_on(item, seat, run_seed=seed) for item in task.items]
-        for item, episode in zip(task.items, await _episodes(runs, concurrency), strict=True):
+        for item, episode in zip(task.items, await episodes(runs, concurrency), strict=True):
             alone.put(item.id, 1 << place, _outcome(episode), episode.verdict)
     values = valuate(table, alone, plan, players, system=system, task=task)
     own = None
@@ -111,7 +111,7 @@ async def _fill(
     concurrency: int,
 ) -> None:
     runs = [system.arun(task.item(item), players.present(mask), run_seed=seed) for item, mask in wanted]
-    for (item, mask), episode in zip(wanted, await _episodes(runs, concurrency), strict=True):
+    for (item, mask), episode in zip(wanted, await episodes(runs, concurrency), strict=True):
         table.put(item, mask, _outcome(episode), episode.verdict)
 
 
@@ -120,10 +120,11 @@ async def _alone(system: System, items: Sequence[Item], learner: str, seed: int,
 
 
 async def _outcomes(runs: Sequence[Coroutine[Any, Any, Episode]], concurrency: int) -> list[float]:
-    return [_outcome(episode) for episode in await _episodes(runs, concurrency)]
+    return [_outcome(episode) for episode in await episodes(runs, concurrency)]
 
 
-async def _episodes(runs: Sequence[Coroutine[Any, Any, Episode]], concurrency: int) -> list[Episode]:
+async def episodes(runs: Sequence[Coroutine[Any, Any, Episode]], concurrency: int) -> list[Episode]:
+    """What the runs come to, in their order, so many at a time."""
     gate = asyncio.Semaphore(concurrency)
 
     async def one(run: Coroutine[Any, Any, Episode]) -> Episode:

@@ -21,7 +21,7 @@ from collabsim.errors import ConfigError
 from collabsim.roles import as_names
 from collabsim.seeds import derive_seed
 from collabsim.system import System
-from collabsim.topology import ask_nodes, topology
+from collabsim.topology import ask_nodes, opaque_nodes, topology
 
 Noise = Literal["crossed", "shared", "independent"]
 
@@ -53,9 +53,12 @@ def evaluation_seed(seed: int) -> int:
 
 
 def default_noise(system: System, learner: str) -> Noise:
-    """`crossed` where the learner and its partners never read each other in one run, else `shared`."""
+    """`crossed` where the learner and its partners are known never to read each other in one run, else `shared`.
+
+    Nodes that ask unseen (those of an application, or with `ask` in their code) may read anybody.
+    """
     reads, is_read = dependencies(system, learner)
-    return "shared" if reads or is_read else "crossed"
+    return "shared" if reads or is_read or opaque_nodes(system.graph.builder) else "crossed"
 
 
 def check_noise(noise: Noise, system: System, learner: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collabsim.context import Recorder
 from collabsim.errors import ConfigError
+from collabsim.foreign.calls import require_paired
 from collabsim.system import System
 from collabsim.tasks.item import Item
 
@@ -145,6 +146,7 @@ class _Rollout:
                 episode = await self.system.alone_on(item, learner, **how)
             else:
                 episode = await self.system.arun(item, self.present, **how)
+                require_paired(episode)
         own = recorder.own
         counts = Counts(
             runs=1,

@@ -61,7 +61,28 @@ class EvalConfig(Section):
     """Whether the task's items are read at all; a study of learning rates should not."""
 
 
-class TrainConfig(Section):
+class LearnerConfig(Section):
+    """How weights change, whatever they learn from: the optimiser and the model that holds them."""
+
+    lr: float = Field(default=1e-6, gt=0)
+    warmup: int = Field(default=0, ge=0)
+    """Steps over which the learning rate rises from zero."""
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    weight_decay: float = Field(default=0.0, ge=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    grad_clip: float | None = Field(default=1.0, gt=0)
+
+    lora: LoraConfig | None = None
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    """Of the weights that learn."""
+    device: str = "auto"
+    autocast: bool = False
+    gradient_checkpointing: bool = False
+    micro_tokens: int = Field(default=8192, gt=0)
+    """Tokens of one forward and backward pass, padding included."""
+
+
+class TrainConfig(LearnerConfig):
     """What is learned, and how."""
 
     seat: str
@@ -97,22 +118,6 @@ class TrainConfig(Section):
     epochs: int = Field(default=1, gt=0)
     """Updates per batch of rollouts."""
 
-    lr: float = Field(default=1e-6, gt=0)
-    warmup: int = Field(default=0, ge=0)
-    """Steps over which the learning rate rises from zero."""
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    weight_decay: float = Field(default=0.0, ge=0)
-    betas: tuple[float, float] = (0.9, 0.999)
-    grad_clip: float | None = Field(default=1.0, gt=0)
-
-    lora: LoraConfig | None = None
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Of the weights that learn."""
-    device: str = "auto"
-    autocast: bool = False
-    gradient_checkpointing: bool = False
-    micro_tokens: int = Field(default=8192, gt=0)
-    """Tokens of one forward and backward pass, padding included."""
     eval: EvalConfig = EvalConfig()
     checkpoint_every: int = Field(default=1, gt=0)
     """Steps between checkpoints; a killed training loses at most so many."""

@@ -7,7 +7,7 @@ is a store. No model is loaded and nothing is written here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,10 +35,12 @@ class Prepared:
     items: tuple[Item, ...]
     """To train on; in neither `task.items` nor `task.dev`."""
     out: Path
+    base: Path = Path()
+    """Where relative paths of the config start."""
 
     def system(self, store: GenerationStore) -> System:
         """The system of the config over a generation store."""
-        return make_system(self.config, store)
+        return make_system(self.config, store, self.base)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -66,14 +68,14 @@ def prepare(path: Path, overrides: Sequence[str] = ()) -> Prepared:
     config = read_config(path, overrides)
     prepared = prepare_config(config, path.parent, Path())
     out = Path(config.out).expanduser() if config.out else Path("runs") / f"{path.stem}-{training_identity(config)[:8]}"
-    return Prepared(config, prepared.train, prepared.task, prepared.items, out)
+    return replace(prepared, out=out)
 
 
 def prepare_config(config: Config, base: Path, out: Path) -> Prepared:
     """The same for a config that was read already; relative paths in it start from `base`."""
     train = parse_train(config.train)
     task = make_task(config, base)
-    return Prepared(config, train, task, load_train_items(config.task, base, task, train.items), out)
+    return Prepared(config, train, task, load_train_items(config.task, base, task, train.items), out, base)
 
 
 def training_identity(config: Config) -> str:

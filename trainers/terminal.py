@@ -18,11 +18,22 @@ from collabsim.report.progress import progress_bar
 from .metrics import TrainProgress
 
 
-class RichTrainProgress(TrainProgress):
-    """A context manager that draws one line; silent where standard error is no terminal, but for notes."""
+class RichNotes(TrainProgress):
+    """Prints sentences, and nothing else."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
+
+    def note(self, line: str) -> None:
+        """A sentence for the user."""
+        self._console.print(f"[dim]{line}[/dim]", highlight=False)
+
+
+class RichTrainProgress(RichNotes):
+    """A context manager that draws one line; silent where standard error is no terminal, but for notes."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
         self._bar = progress_bar(console, "steps · {task.fields[said]}")
         self._task = self._bar.add_task("train", total=None, said="")
         self._dev: float | None = None
@@ -51,10 +62,6 @@ class RichTrainProgress(TrainProgress):
         groups = step["groups"]
         said = f"reward {rewards or '-'}{dev} · {groups['informative']}/{groups['all']} groups tell"
         self._bar.update(self._task, completed=step["step"], said=said)
-
-    def note(self, line: str) -> None:
-        """A sentence for the user."""
-        self._console.print(f"[dim]{line}[/dim]", highlight=False)
 
 
 def show_training(values: Mapping[str, Any], out: Path, console: Console) -> None:
@@ -92,6 +99,26 @@ def _before_and_after(values: Mapping[str, Any]) -> Table:
 def _estimate(estimate: Mapping[str, Any]) -> str:
     low, high = estimate["ci95"]
     return f"{estimate['value']:.3f} [dim]\\[{low:.3f}, {high:.3f}][/dim]"
+
+
+def show_finetuning(values: Mapping[str, Any], tuned: Path, console: Console) -> None:
+    """Print what a fine-tuning came to: agreement, what each member learnt, and dev where it was looked at."""
+    members = values["members"]
+    table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
+    for column in ("iteration", "debates", "consensus", "right (by gold)", *members, "dev"):
+        table.add_column(column, justify="right")
+    for told in values["iterations"]:
+        right = "-" if told["consensus_right"] is None else f"{told['consensus_right']:.3f}"
+        learnt = (f"{sum(told['members'][name]['replies'].values()):,} replies" for name in members)
+        dev = "-" if told["dev"] is None else f"{told['dev']:.3f}"
+        table.add_row(str(told["iteration"]), str(told["debates"]), str(told["consensus"]), right, *learnt, dev)
+    console.print(table)
+    if values["dev"] is not None:
+        console.print(f"the debate on dev before: {values['dev'][0]:.3f}", highlight=False)
+    if values["unchanged"]:
+        console.print(f"without local weights, and as they were: {', '.join(values['unchanged'])}", highlight=False)
+    console.print(f"[dim]{values['definition']}[/dim]", highlight=False)
+    console.print(f"The new pool: [bold]collabsim sweep {tuned}[/bold]", highlight=False, soft_wrap=True)
 
 
 def show_comparison(values: Mapping[str, Any], console: Console) -> None:

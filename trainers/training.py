@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import ConfigError
 from collabsim.models.local import LocalModel
+from collabsim.pool import Pool
 from collabsim.run_folder import RunFolder, read_json
+from collabsim.store import GenerationStore
 from collabsim.system import System
 
 from .metrics import TrainProgress
@@ -71,6 +73,7 @@ def train(
     if out is None and resume:
         raise ConfigError("resume: expected the folder of a training in `out`, got none")
     check_disjoint(tuple(items), task)
+    check_paired(system, items)
     check_plan(plan_of(config, system), system)
     system.study([*items, *task.items, *task.dev])
     fields = {"train": config.model_dump(mode="json"), "system": system.identity, "items": task.identity}
@@ -93,6 +96,27 @@ def train(
 async def atrain(system: System, task: Task, items: Sequence[Item], **settings: Any) -> TrainResult:
     """`train` for async code; the same arguments."""
     return await asyncio.to_thread(train, system, task, items, **settings)
+
+
+def check_paired(system: System, items: Sequence[Item]) -> None:
+    """Raises `ProtocolError`, with the change to make, for an application that calls models past its seats.
+
+    Found by one run on one item, with simulated models in all seats; what the application calls itself is called.
+    """
+    from collabsim.foreign.calls import require_paired
+    from collabsim.foreign.graph_system import GraphSystem
+
+    if isinstance(system, GraphSystem) and items:
+        pool, helpers = _simulated(system.pool), _simulated(system.helpers)
+        trial = replace(system, pool=pool, helpers=helpers, store=GenerationStore(None))
+        trial.study(items[:1])
+        require_paired(trial.run(items[0]))
+
+
+def _simulated(pool: Pool) -> Pool:
+    from collabsim.models.simulated import SimulatedModel
+
+    return Pool({name: replace(seat, model=SimulatedModel(name=name)) for name, seat in pool.items()})
 
 
 def _finished(folder: RunFolder, resume: bool) -> dict[str, Any] | None:

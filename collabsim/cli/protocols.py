@@ -1,9 +1,10 @@
-"""`collabsim protocols`: the list, or one protocol with its options and its graph."""
+"""`collabsim protocols`: the list, with the recipes; or one protocol with its options and its graph."""
 
 from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -12,14 +13,19 @@ from rich.console import Console
 from rich.table import Table
 
 from collabsim.protocols import Protocol, as_protocol, registered
+from collabsim.recipes import Recipe, load_recipe, registered_recipes
 
 
 def run(name: str | None, seats: int, *, as_json: bool) -> None:
     """List all, or show one. Raises `ConfigError` for an unknown name."""
+    if name in registered_recipes():
+        _show_recipe(name, as_json=as_json)
+        return
     if name is not None:
         _show_one(as_protocol(name), seats, as_json=as_json)
         return
     facts = [_facts(as_protocol(known)) for known in registered()]
+    facts += [_facts_of_recipe(load_recipe(known)) for known in registered_recipes()]
     if as_json:
         sys.stdout.write(json.dumps(facts, indent=1, default=str) + "\n")
         return
@@ -47,8 +53,31 @@ def _facts(protocol: Protocol) -> dict[str, Any]:
         "absent": protocol.absent,
         "fitted": protocol.fit is not None,
         "doc": protocol.doc,
+        "command": "sweep",
         "options": [_option(parameter) for parameter in protocol.options().values()],
     }
+
+
+def _facts_of_recipe(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "name": recipe.name,
+        "family": recipe.family,
+        "players": list(recipe.players),
+        "roles": [],
+        "needs": sorted(recipe.needs),
+        "absent": recipe.absent,
+        "fitted": False,
+        "doc": recipe.doc,
+        "command": recipe.command,
+        "options": [
+            {"name": name, "type": _type(option.annotation), "default": recipe.defaults[name]}
+            for name, option in recipe.settings.model_fields.items()
+        ],
+    }
+
+
+def _type(annotation: Any) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else re.sub(r"\b(\w+\.)+(?=\w)", "", str(annotation))
 
 
 def _option(parameter: inspect.Parameter) -> dict[str, Any]:
@@ -58,6 +87,19 @@ def _option(parameter: inspect.Parameter) -> dict[str, Any]:
         "type": str(parameter.annotation),
         **({"required": True} if required else {"default": parameter.default}),
     }
+
+
+def _show_recipe(name: str, *, as_json: bool) -> None:
+    facts = _facts_of_recipe(load_recipe(name))
+    if as_json:
+        sys.stdout.write(json.dumps(facts, indent=1, default=str) + "\n")
+        return
+    _print_facts(facts)
+    command = facts["command"]
+    Console().print(
+        f"\nA recipe from pool to pool: `collabsim {command} CONFIG`, with these options in the section `{command}:`",
+        highlight=False,
+    )
 
 
 def _show_one(protocol: Protocol, seats: int, *, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """The schema of a config file. Every key a user may write, its meaning and its default; unknown keys are refused.
 
 Left out on purpose: the options of models, protocols and data sets, which are checked by their owners, and the sections
-of commands that other packages bring (`train`, `compare`), which are checked by these commands.
+of commands that other packages bring (`train`, `compare`, `finetune`), which are checked by these commands.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from collabsim.request import Sampling
 
-PLACEMENT = ("store", "out", "concurrency", "executor", "train", "compare")
+PLACEMENT = ("store", "out", "concurrency", "executor", "train", "compare", "finetune")
 """Keys that say where and how a sweep runs, not what it measures: no part of a run's identity."""
 
 GRAPH = "graph:"
@@ -167,6 +167,8 @@ class Config(Section):
     """Read by the `train` command."""
     compare: dict[str, Any] | None = None
     """Read by the `compare` command."""
+    finetune: dict[str, Any] | None = None
+    """Read by the `finetune` command."""
     store: str | None = None
     """File of the generation store; default in the user's cache folder."""
     out: str | None = None

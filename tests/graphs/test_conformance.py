@@ -64,6 +64,7 @@ ROLES = {
     "mixture_of_agents": "aggregator",
     "prompt_router": "router",
     "rank_and_fuse": "ranker",
+    "trained_aggregator": "aggregator",
 }
 WITH_JUDGE = {"debate", "feedback"}
 

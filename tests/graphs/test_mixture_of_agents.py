@@ -33,9 +33,16 @@ async def test_a_single_proposer_answers_by_itself():
 
 
 async def test_proposals_without_an_answer_are_left_out():
-    system = mixture({"a": "Answer: 4", "b": "no idea"})
+    system = mixture({"a": "Answer: 4", "b": "no idea", "c": "Answer: 3"})
     await system.arun(ITEM)
     assert "no idea" not in read_by_aggregator(system)[0]
+
+
+async def test_a_single_answer_among_the_proposals_is_final_and_nobody_aggregates():
+    system = mixture({"a": "Answer: 4", "b": "no idea"}, layers=2)
+    episode = await system.arun(ITEM)
+    assert [output.text for output in episode.final] == ["Answer: 4"]
+    assert (len(episode.calls), read_by_aggregator(system)) == (2, [])
 
 
 async def test_without_any_proposal_nobody_aggregates_and_the_run_scores_zero():

@@ -1,5 +1,7 @@
 """How a router picks, and what it is told."""
 
+from dataclasses import replace
+
 import pytest
 from collabsim.graphs.prompt_router import chosen_number
 from scripted import Scripted, last_words
@@ -85,6 +87,16 @@ async def test_a_router_that_is_a_seat_keeps_its_own_answer_apart():
     seat = Scripted("a", lambda request: "1" if request.draw == 1 else "Answer: 5")
     system = System("prompt_router", {"a": seat, "b": Scripted("b", "Answer: 5")}, roles={"router": "a"})
     assert (await system.arun(ITEM)).outcome == 1.0
+
+
+async def test_a_seat_that_answered_no_dev_item_is_listed_only_among_its_like():
+    dev = [make_item(f"What is {k} + 1?", str(k + 1)) for k in range(3)]
+    pool = {"mute": Scripted("mute", ""), "dumb": Scripted("dumb", ""), "good": Scripted("good", "Answer: 5")}
+    guide = Scripted("guide", "1")
+    system = System("prompt_router", pool, helpers=Pool({"guide": guide}), roles={"router": "guide"})
+    system = replace(system, fitted=await afit(system, dev))
+    assert [call.seat for call in (await system.arun(ITEM)).calls] == ["good"]
+    assert (await system.arun(ITEM, ["mute", "dumb"])).calls[0].seat == "guide"
 
 
 async def test_seats_without_a_description_get_one_from_dev_items():

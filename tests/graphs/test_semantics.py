@@ -105,19 +105,61 @@ async def test_a_lone_seat_is_asked_the_task_itself_and_nothing_else(name):
 MORE_THAN_ALONE = {"self_consistent_mux", "switch_generation"}
 
 
-@pytest.mark.parametrize("silence", ["", "<think>\nhm", Reply("", "content_filter")])
-@pytest.mark.parametrize("name", PROTOCOLS)
-async def test_a_member_that_never_says_anything_is_a_null_player(name, silence):
-    items = sample_items(4)
+WITHOUT_WORDS = ["", "<think>\nhm", Reply("", "content_filter")]
+MUTE_CASES = [
+    *PROTOCOLS.items(),
+    ("debate", {"rounds": 3}),
+    ("debate", {"rounds": 3, "self_refine": True}),
+    ("debate", {"final": "judge"}),
+    ("feedback", {"final": "judge"}),
+    ("majority_vote", {}),
+    ("mixture_of_agents", {}),
+    ("mixture_of_agents", {"layers": 2}),
+    ("prompt_router", {}),
+    ("trained_aggregator", {}),
+    ("trained_aggregator", {"aggregator": "c"}),
+]
+
+
+async def with_a_mute(name, options, silence, items, **more):
     models = {seat: SimulatedModel(name=seat, skill=k - 0.5, conformity=0.5) for k, seat in enumerate("abc")}
-    system = System(name, {**models, "mute": Scripted("mute", silence)}, options=PROTOCOLS[name])
+    system = System(name, {**models, "mute": Scripted("mute", silence)}, options=options, **more)
     system.study(items)
-    system = await fitted(system)
+    return await fitted(system)
+
+
+@pytest.mark.parametrize("silence", WITHOUT_WORDS)
+@pytest.mark.parametrize(("name", "options"), MUTE_CASES)
+async def test_a_member_that_never_says_anything_is_a_null_player(name, options, silence):
+    items = sample_items(4)
+    system = await with_a_mute(name, options, silence, items)
     for present in coalitions("abc", smallest=2 if name in MORE_THAN_ALONE else 0):
         for item in items:
             without, with_mute = await system.arun(item, present), await system.arun(item, present | {"mute"})
             assert without.error is with_mute.error is None
             assert with_mute.outcome == without.outcome, (present, item.question)
+
+
+HELD_BY_HELPERS = {
+    "debate": ("judge", {"final": "judge"}),
+    "feedback": ("judge", {"final": "judge"}),
+    "mixture_of_agents": ("aggregator", {"layers": 2}),
+    "prompt_router": ("router", {}),
+    "trained_aggregator": ("aggregator", {}),
+}
+
+
+@pytest.mark.parametrize("name", HELD_BY_HELPERS)
+async def test_a_mute_member_is_a_null_player_whatever_a_helper_makes_of_the_others(name):
+    role, options = HELD_BY_HELPERS[name]
+    helper = Scripted("helper", lambda request: "1" if "number only" in last_words(request) else "Answer: 7")
+    items = sample_items(3)
+    helpers = {"helpers": Pool({"helper": helper}), "roles": {role: "helper"}}
+    system = await with_a_mute(name, options, "", items, **helpers)
+    for present in coalitions("abc", smallest=1):
+        for item in items:
+            without, with_mute = await system.arun(item, present), await system.arun(item, present | {"mute"})
+            assert with_mute.final == without.final, (present, item.question)
 
 
 ALL_ARE_ASKED = sorted(set(PROTOCOLS) - {"graph_router", "trained_router"})

@@ -1,0 +1,61 @@
+"""Recipes: ways from a pool to another pool, listed beside the protocols and run by a command of their own.
+
+In: the entry-point group `collabsim.recipes`, name -> a `Recipe`. Out: what listings and messages need to know of each.
+A recipe trains members together, so it is no graph that a coalition could be toggled in: the pool that it makes is swept
+like any other. Left out on purpose: how a recipe works, which is its package's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any
+
+from collabsim.errors import PrerequisiteError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+GROUP = "collabsim.recipes"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is known of a recipe without running it."""
+
+    name: str
+    command: str
+    """`collabsim COMMAND CONFIG` runs it; the config's section of that name holds its options."""
+    settings: type[BaseModel]
+    """The schema of its options."""
+    doc: str
+    """One sentence: what it does."""
+    absent: str
+    """What a coalition of the pool that it makes means."""
+    family: str = "training"
+    players: tuple[int, int | None] = (1, None)
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Every option with its default, as plain data."""
+        return self.settings().model_dump(mode="json")
+
+
+@lru_cache(maxsize=1)
+def registered_recipes() -> dict[str, EntryPoint]:
+    """Entry points of all installed packages that offer recipes, by name."""
+    return {point.name: point for point in sorted(entry_points(group=GROUP))}
+
+
+def load_recipe(name: str) -> Recipe:
+    """A registered recipe. Raises `KeyError` for an unknown name, `PrerequisiteError` when its package cannot be loaded."""
+    point = registered_recipes()[name]
+    try:
+        recipe: Recipe = point.load()
+    except (ImportError, AttributeError) as error:
+        raise PrerequisiteError(
+            f"recipe {name!r} cannot be loaded from {point.value!r}: {error}; reinstall its package"
+        ) from error
+    return recipe
