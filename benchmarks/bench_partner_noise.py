@@ -2,7 +2,7 @@
 
 Every mode makes G samples of the learner for an item; what a partner generation costs is counted by the store. The variance
 is that of the parameter gradient over visits of the items, along the mean gradient (the signal) and across it, summed over
-directions. Printed beside the partner generations of a step.
+directions. Recorded beside the partner generations of a step.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from collabsim.trainers.losses import loss_named
 from collabsim.trainers.objectives import parse_objective
 from collabsim.trainers.partner_noise import Noise
 from collabsim.trainers.rollouts import RolloutPlan, Visit, collect
+from recording import record
 from scripted import Scripted
 from tabular import Noisy, Tabular
 from test_losses import gradient_of
@@ -57,12 +58,9 @@ def measured(noise: Noise) -> dict[str, float]:
 
 
 @pytest.mark.slow
-def test_crossed_partner_noise_has_the_least_variance_and_unbiased_gradients(capsys):
+def test_crossed_partner_noise_has_the_least_variance_and_unbiased_gradients():
     found = {noise: measured(noise) for noise in ("crossed", "shared", "independent")}
-    with capsys.disabled():
-        print()
-        for noise, row in found.items():
-            print(f"{noise:<12}", "  ".join(f"{name} {value:.5f}" for name, value in row.items()))
+    record_table(found)
     crossed, shared, independent = found.values()
     for other in (shared, independent):
         assert crossed["along"] < other["along"]
@@ -72,3 +70,27 @@ def test_crossed_partner_noise_has_the_least_variance_and_unbiased_gradients(cap
         assert abs(crossed["mean"] - other["mean"]) < error
     assert crossed["partner generations"] == 2 * DRAWS
     assert independent["partner generations"] == 2 * GROUP
+
+
+def record_table(found: dict[Noise, dict[str, float]]) -> None:
+    """The figures of every mode, and those of `independent` as the unit."""
+    unit = found["independent"]
+    rows = []
+    for noise, row in found.items():
+        variances = [f"{row[name]:.5f} ({row[name] / unit[name]:.2f})" for name in ("along", "across")]
+        rows.append([noise, f"{row['mean']:.4f}", *variances, f"{row['partner generations']:g}"])
+    record(
+        "partner_noise",
+        "Variance of a step's gradient by partner noise",
+        [
+            "partner noise",
+            "length of the mean gradient",
+            "variance along it",
+            "variance across it",
+            "partner generations",
+        ],
+        rows,
+        f"One item, {VISITS} visits, a group of {GROUP} runs: a learner and two partners who are right with probability 0.6 "
+        f"vote; `crossed` scores each sample of the learner against {DRAWS} stored draws of the partners. Gradients of RLOO "
+        "per visit; in brackets the variance as a share of that under `independent`. Generations are per group.",
+    )

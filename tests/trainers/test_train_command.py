@@ -112,7 +112,9 @@ def test_compare_without_its_section_says_what_to_add(model, tmp_path):
         collabsim("compare", config_of(model, tmp_path))
 
 
-def test_the_example_trains_a_seat_of_a_vote_here_with_a_tiny_model_in_place_of_the_real_one(model, tmp_path):
+def test_the_example_trains_a_seat_and_sweeps_the_result_here_with_a_tiny_model_in_place_of_the_real_one(
+    model, tmp_path
+):
     example = Path(__file__).parents[2] / "examples" / "train_vote.yaml"
     tiny = {f"pool.{seat}.model": str(model) for seat in ("learner", "shown", "gemma3")}
     tiny |= {f"pool.{seat}.engine": "transformers" for seat in ("learner", "shown", "gemma3")}
@@ -122,3 +124,12 @@ def test_the_example_trains_a_seat_of_a_vote_here_with_a_tiny_model_in_place_of_
     values = json.loads(collabsim("train", example, *changes, *places, "--json").stdout)
     assert values["before"]["compositional"].keys() == {"learner", "shown", "gemma3"}
     assert (tmp_path / "run" / "policy" / "config.json").exists()
+    after = Path(__file__).parents[2] / "examples" / "after.yaml"
+    models = {"trained": tmp_path / "run" / "policy", "untrained": model, "shown": model}
+    tiny = {f"pool.{seat}.model": str(folder) for seat, folder in models.items()}
+    tiny |= {f"pool.{seat}.engine": "transformers" for seat in models}
+    changes = [part for key, value in {**tiny, "task.limit": 3}.items() for part in ("--set", f"{key}={value}")]
+    swept = collabsim(
+        "sweep", after, *changes, "--out", tmp_path / "after", "--store", tmp_path / "store.sqlite", "--json"
+    )
+    assert json.loads(swept.stdout)["shapley"].keys() == set(models)
