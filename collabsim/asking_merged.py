@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from collabsim.asking import Absent, ask, fetch_recorded, node_name
-from collabsim.context import RunContext, context_of
+from collabsim.context import context_of
 from collabsim.episode import Reply
 from collabsim.errors import ProtocolError
-from collabsim.pool import Seat
+from collabsim.pool import Pool, Seat
 from collabsim.request import Request, as_messages
 from collabsim.seeds import call_seed
 
@@ -43,7 +43,7 @@ async def ask_merged(
     cannot be merged, `ConfigError` for weights that do not fit together, `CallError` when the call fails.
     """
     run = context_of(runtime)
-    origin = base_helper(run, base)
+    origin = base_helper(run.helpers, base)
     present = sorted(seat for seat in seats if run.speaker(seat) is not None)
     if len(present) < 2:
         return await ask(runtime, present[0] if present else base, messages, draw=draw, node=node, **sampling)
@@ -59,11 +59,11 @@ async def ask_merged(
     return await fetch_recorded(run, model, request, ("+".join(present),), node or node_name(runtime))
 
 
-def base_helper(run: RunContext, base: str) -> Seat:
+def base_helper(helpers: Pool, base: str) -> Seat:
     """The helper that is the base of all merges. Raises `ProtocolError` when there is none of this name."""
-    if base not in run.helpers:
+    if base not in helpers:
         raise ProtocolError(
             f"a merge needs the model that its members were made from as a helper named {base!r}, got helpers "
-            f"{list(run.helpers)}; add `helpers: {{{base}: {{model: ...}}}}`"
+            f"{list(helpers)}; add `helpers: {{{base}: {{model: ...}}}}`"
         )
-    return run.helpers[base]
+    return helpers[base]

@@ -83,11 +83,14 @@ def dot(a: Mapping[str, float], b: Mapping[str, float]) -> float:
 
 @lru_cache(maxsize=1 << 12)
 def _embedded(folder: str, text: str) -> tuple[tuple[str, float], ...]:
-    """Mean of the last hidden states over the text's tokens, in float32 on the CPU."""
+    """Mean of the last hidden states over the text's tokens, in float32 on the CPU; a longer text is cut to the window."""
     import torch
 
     tokenizer, model = _encoder(folder)
-    read = tokenizer(text, return_tensors="pt", truncation=True, max_length=model.config.max_position_embeddings)
+    # Encoders like RoBERTa have more positions than tokens that they can read; their tokenizer says so.
+    positions = getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
+    window = min(int(positions), int(tokenizer.model_max_length))
+    read = tokenizer(text, return_tensors="pt", truncation=True, max_length=window)
     with torch.inference_mode():
         states = model(**{name: read[name] for name in ("input_ids", "attention_mask")}).last_hidden_state
     mean = states[0].mean(dim=0).double().tolist()

@@ -25,6 +25,7 @@ from collabsim.episode import Episode, RunError
 from collabsim.errors import MissingOutcomesError
 from collabsim.fitting import Fitted, afit, check_dev_items, fit_inputs
 from collabsim.loop import run_sync
+from collabsim.needs import check_needs
 from collabsim.run_folder import FITTED_FILE, OUTCOMES_FILE, VALUES_FILE, RunFolder, read_json, write_json
 from collabsim.system import System
 
@@ -264,6 +265,7 @@ def plan_sweep(
 ) -> Sweep:
     """A sweep, planned and checked against its folder, but not run; nothing is written. Arguments as for `sweep`."""
     check_dev_items(system, task.dev)
+    check_needs(system)
     group = Players.of_system(system, players)
     plan = make_plan(method, len(group), [item.id for item in task.items], seed=seed, budget=budget)
     fields = identity or {"method": method, "seed": seed, "players": players, "budget": budget}

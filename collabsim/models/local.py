@@ -157,14 +157,18 @@ class LocalModel(TypedChatModel):
 
         Raises `ConfigError` unless the engine is transformers: vLLM hands out no full distributions.
         """
+        self.check_shows_logits()
+        from collabsim.models.local_logits import LocalLogits
+
+        return LocalLogits(self.prompter, cast("TransformersEngine", self.running_engine()))
+
+    def check_shows_logits(self) -> None:
+        """Raises `ConfigError` when the engine would not be transformers. Starts nothing."""
         if self.engine_kind != "transformers":
             raise ConfigError(
                 f"{self.spec}: expected an engine that shows its next-token distribution, got {self.engine_kind!r}; set "
                 "`engine: transformers` on every seat of this pool"
             )
-        from collabsim.models.local_logits import LocalLogits
-
-        return LocalLogits(self.prompter, cast("TransformersEngine", self.running_engine()))
 
     @property
     def _llm_type(self) -> str:

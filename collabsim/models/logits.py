@@ -94,7 +94,7 @@ def shared_ids(vocabularies: Sequence[Vocabulary]) -> frozenset[int]:
     shared = dict(first.tokens)
     for other in others:
         if other.tokens is not first.tokens:
-            _check_same(first.tokens, other.tokens)
+            check_same_tokens(first.tokens, other.tokens)
             shared = {token: number for token, number in shared.items() if token in other.tokens}
     size = min(vocabulary.size for vocabulary in vocabularies)
     ids = frozenset(number for number in shared.values() if number < size)
@@ -110,7 +110,8 @@ def end_ids(vocabularies: Sequence[Vocabulary]) -> frozenset[int]:
     return frozenset().union(*(vocabulary.end_ids for vocabulary in vocabularies))
 
 
-def _check_same(first: Mapping[str, int], second: Mapping[str, int]) -> None:
+def check_same_tokens(first: Mapping[str, int], second: Mapping[str, int]) -> None:
+    """Raises `ProtocolError` when a token has two ids in two tables of tokens, or an id is two tokens."""
     words = {number: token for token, number in first.items()}
     for token, number in second.items():
         here = first.get(token, number)

@@ -158,3 +158,32 @@ async def test_an_encoder_that_has_changed_since_fitting_is_refused(tmp_path):
     changed = replace(system, options={"encoder": other})
     with pytest.raises(ConfigError, match="changed since"):
         await changed.arun(SUM)
+
+
+@pytest.fixture
+def bert(tmp_path):
+    """An encoder without a head that writes, as sentence encoders are."""
+    pytest.importorskip("torch")
+    from transformers import AutoConfig, AutoModel
+
+    folder = write_folder(tmp_path / "bert")
+    (folder / "model.safetensors").unlink()
+    sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = AutoConfig.for_model("bert", vocab_size=270, max_position_embeddings=20, **sizes)
+    AutoModel.from_config(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.slow  # loads torch and transformers
+def test_an_encoders_features_are_its_mean_state_over_a_text_cut_to_its_window(bert):
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    text = "What is 2 + 3, and what is 4 + 5?"
+    ids = AutoTokenizer.from_pretrained(bert)(text)["input_ids"]
+    assert len(ids) > 20
+    with torch.no_grad():
+        states = AutoModel.from_pretrained(bert).eval()(torch.tensor([ids[:20]])).last_hidden_state[0]
+    expected = torch.nn.functional.normalize(states.mean(0), dim=0).tolist()
+    found = vector(text, fit_features([text], str(bert)), str(bert))
+    assert [found[str(place)] for place in range(8)] == pytest.approx(expected, abs=1e-5)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ KEPT = 32
 """Merges that stay on the disk; of older ones the least recently used go first. They can all be made again."""
 _WIDTHS = ("float64", "float32", "bfloat16", "float16")
 _log = logging.getLogger(__name__)
+_Shapes = Mapping[str, tuple[int, ...]]
 
 
 def planned_merge(members: Sequence[ModelFolder], base: ModelFolder, recipe: Recipe) -> ModelFolder:
@@ -92,7 +93,7 @@ def _fill(folder: Path, members: Sequence[ModelFolder], base: ModelFolder, recip
         others = [(member, storages(_load(member, dtype))) for member in members]
         targets = storages(model)
         for member, tensors in others:
-            _check_shapes(targets, tensors, base, member)
+            _check_shapes(_shapes(targets), _shapes(tensors), base, member)
         for name, target in targets.items():
             target.data = merge_tensor(
                 name, target.data, [(member.identity, tensors[name].data) for member, tensors in others], recipe
@@ -122,8 +123,37 @@ def _load(folder: ModelFolder, dtype: str) -> Any:
     return load(folder.path, dtype if dtype in _WIDTHS[1:] else "float32", "cpu").model
 
 
-def _check_shapes(base: Any, member: Any, base_folder: ModelFolder, folder: ModelFolder) -> None:
-    shapes, own = ({name: tuple(tensor.shape) for name, tensor in tensors.items()} for tensors in (base, member))
+def check_alike(members: Sequence[ModelFolder], base: ModelFolder) -> None:
+    """What `merge` checks of its members, from their configs and tokenizers alone: no weights are read.
+
+    Raises `ConfigError` for models of different shapes or vocabularies, `PrerequisiteError` for a missing package and for
+    a folder whose config cannot be read.
+    """
+    _check_vocabularies(members, base)
+    expected = _planned_shapes(base)
+    for member in members:
+        _check_shapes(expected, _planned_shapes(member), base, member)
+
+
+def _planned_shapes(folder: ModelFolder) -> dict[str, tuple[int, ...]]:
+    """The shapes that the config of a model announces."""
+    require("torch", f"the architecture of {folder.name}")
+    transformers = require("transformers", f"the architecture of {folder.name}")
+    import torch
+
+    try:
+        config = transformers.AutoConfig.from_pretrained(str(folder.path), local_files_only=True)
+        with torch.device("meta"), quiet_transformers():
+            return _shapes(dict(transformers.AutoModelForCausalLM.from_config(config).named_parameters()))
+    except Exception as error:
+        raise PrerequisiteError(f"the config in {folder.path} cannot be read ({first_line(error)})") from error
+
+
+def _shapes(tensors: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def _check_shapes(shapes: _Shapes, own: _Shapes, base_folder: ModelFolder, folder: ModelFolder) -> None:
     if shapes != own:
         name = min(set(shapes.items()) ^ set(own.items()))[0]
         raise ConfigError(
@@ -134,9 +164,9 @@ def _check_shapes(base: Any, member: Any, base_folder: ModelFolder, folder: Mode
 
 def _check_vocabularies(members: Sequence[ModelFolder], base: ModelFolder) -> None:
     """The rows of the embeddings must mean the same tokens."""
-    expected = _table(base)
+    expected = token_table(base)
     for member in members:
-        if member.tokenizer != base.tokenizer and (found := _table(member)) != expected:
+        if member.tokenizer != base.tokenizer and (found := token_table(member)) != expected:
             token = min(expected.items() ^ found.items())[0]
             raise ConfigError(
                 f"expected models of one vocabulary, but token {token!r} is {expected.get(token, 'missing')} in {base.name} "
@@ -144,7 +174,8 @@ def _check_vocabularies(members: Sequence[ModelFolder], base: ModelFolder) -> No
             )
 
 
-def _table(folder: ModelFolder) -> dict[str, int]:
+def token_table(folder: ModelFolder) -> dict[str, int]:
+    """Token to id, as a model's tokenizer has it. Raises `PrerequisiteError` when that cannot be loaded."""
     transformers = require("transformers", f"the tokenizer of {folder.name}")
     try:
         return dict(transformers.AutoTokenizer.from_pretrained(str(folder.path), local_files_only=True).get_vocab())

@@ -63,13 +63,22 @@ class MergedModel(LocalModel):
 
 def merged_model(members: Sequence[Any], base: Any, recipe: Recipe) -> Any:
     """The merge of these chat models. Raises `ProtocolError` when they are not all local, or all simulated."""
-    models = [*members, base]
-    # Exactly: a policy in training is a local model too, but its weights are not those of its folder.
-    if all(type(model) is LocalModel for model in models):
+    if check_kinds([*members, base]):
         settings = {name: getattr(base, name) for name in (*ENGINE_SETTINGS, "engine", "dtype", "chat_format")}
         return MergedModel(spec="a merge", members=tuple(members), base=base, recipe=recipe, **settings)
+    return _merged_skills(members, base, recipe)
+
+
+def check_kinds(models: Sequence[Any]) -> bool:
+    """Whether these models are merged weight by weight; else skill by skill.
+
+    Raises `ProtocolError` when they are not all local, or all simulated.
+    """
+    # Exactly: a policy in training is a local model too, but its weights are not those of its folder.
+    if all(type(model) is LocalModel for model in models):
+        return True
     if all(isinstance(model, SimulatedModel) for model in models):
-        return _merged_skills(members, base, recipe)
+        return False
     kinds = sorted({type(model).__name__ for model in models})
     raise ProtocolError(
         f"expected models whose weights can be merged (local ones of one architecture), got {', '.join(kinds)}; change the "
