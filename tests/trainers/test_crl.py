@@ -195,7 +195,9 @@ def test_autocast_is_refused_where_the_processor_has_no_bfloat16(router, monkeyp
 
     monkeypatch.setattr(training, "computes_natively", lambda dtype: native)
     monkeypatch.setattr(training, "_open_policy", lambda *_: 1 / 0)  # the first thing that takes time
-    with pytest.raises(ConfigError if refused else ZeroDivisionError, match=r"train\.autocast" if refused else "division"):
+    with pytest.raises(
+        ConfigError if refused else ZeroDivisionError, match=r"train\.autocast" if refused else "division"
+    ):
         train(routed_system(router), task(2, 0), train_items(4), **{**SMALL, "autocast": True, "device": device})
 
 

@@ -12,7 +12,7 @@ from router_world import routed_system, router_folder, task, train_items
 
 STEPS, WARM_UP = 240, 40
 MOST_GROWTH = 16
-"""MiB over 200 steps. One leaked set of gradients of this router, a step, would be 80; its rollouts' replies, 2."""
+"""MiB over 200 steps; less than 1 was seen. A set of gradients of this router that stays behind at each step would be 80."""
 
 
 class Resident(TrainProgress):
