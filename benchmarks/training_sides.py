@@ -3,7 +3,7 @@
 In: a kind (`trl`, or the engine of our trainer), then a line on standard input for each step: `alone` (one model that
 answers by itself) or `vote` (the same seat in a vote with two partners whose replies are stored). Out: a `Step` as a line
 of JSON. All sides read the same items in the same order through the same prompt ids, write replies of one length (nothing
-ends them early), and score them by a coin of their words, so that every group gives a gradient and all rows are trained on.
+ends them early), and score them by a coin of their words, so that nearly every group gives a gradient.
 Left out on purpose: what is compared and recorded; see `bench_training_step.py`.
 """
 
