@@ -77,6 +77,7 @@ class LearnerConfig(Section):
     """Of the weights that learn."""
     device: str = "auto"
     autocast: bool = False
+    """Compute in bfloat16; refused on a CPU without instructions for it."""
     gradient_checkpointing: bool = False
     micro_tokens: int = Field(default=8192, gt=0)
     """Tokens of one forward and backward pass, padding included."""

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import ConfigError
+from collabsim.models.dtype import computes_natively, likely_device
 from collabsim.models.local import LocalModel
 from collabsim.pool import Pool
 from collabsim.run_folder import RunFolder, read_json
@@ -75,6 +76,8 @@ def train(
     check_disjoint(tuple(items), task)
     check_paired(system, items)
     check_plan(plan_of(config, system), system)
+    if policy is None:
+        _check_autocast(config)
     system.study([*items, *task.items, *task.dev])
     fields = {"train": config.model_dump(mode="json"), "system": system.identity, "items": task.identity}
     fields |= {"dev": task.dev_identity, "train_items": sorted(item.id for item in items)}
@@ -127,6 +130,19 @@ def _finished(folder: RunFolder, resume: bool) -> dict[str, Any] | None:
             f"{folder.path} holds an unfinished training; add --resume to go on, or name another with --out"
         )
     return result
+
+
+def _check_autocast(config: TrainConfig) -> None:
+    """Raises `ConfigError` where bfloat16 would be computed without instructions for it.
+
+    Seen on such a CPU: matrices at 8 GFLOP/s forward and 1 backward, where float32 has 60 to 85: a step of 76 s for 3.6 s.
+    """
+    device = likely_device() if config.device == "auto" else config.device
+    if config.autocast and device.startswith("cpu") and not computes_natively("bfloat16"):
+        raise ConfigError(
+            "train.autocast: expected a processor that computes in bfloat16, and this one has no instructions for it, which "
+            "makes a step about twenty times slower than in float32; leave autocast out, or name a GPU in train.device"
+        )
 
 
 def _open_policy(system: System, config: TrainConfig) -> Policy:

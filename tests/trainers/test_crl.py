@@ -187,6 +187,20 @@ def test_items_that_are_tested_on_are_refused_for_training(router):
         train(routed_system(router), task(8, 6), [item(*pairs("test", 1)[0])], **SMALL)
 
 
+@pytest.mark.parametrize(
+    ("native", "device", "refused"), [(False, "cpu", True), (True, "cpu", False), (False, "cuda:0", False)]
+)
+def test_autocast_is_refused_where_the_processor_has_no_bfloat16(router, monkeypatch, native, device, refused):
+    from collabsim.trainers import training
+
+    monkeypatch.setattr(training, "computes_natively", lambda dtype: native)
+    monkeypatch.setattr(training, "_open_policy", lambda *_: 1 / 0)  # the first thing that takes time
+    with pytest.raises(
+        ConfigError if refused else ZeroDivisionError, match=r"train\.autocast" if refused else "division"
+    ):
+        train(routed_system(router), task(2, 0), train_items(4), **{**SMALL, "autocast": True, "device": device})
+
+
 @pytest.mark.parametrize("objective", ["individual", "sft", "rft"])
 def test_objectives_of_a_models_own_answer_have_no_meaning_for_a_router(router, objective):
     with pytest.raises(ConfigError, match="is a helper"):
