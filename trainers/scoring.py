@@ -25,6 +25,9 @@ from .token_trie import TokenTrie, trie_of, tries_of, worth_sharing
 
 _PADDING = 0
 """Any id that exists. With causal attention no counted position sees what stands to its right."""
+_LONGEST = 4
+"""Tokens of one trie as a multiple of the model's width: each meets all others under the mask, which from there on costs more
+than the rest of a layer."""
 _MASKED = ("sdpa", "eager")
 """Attention that takes any mask."""
 _CHUNK = 256
@@ -63,7 +66,7 @@ def score_rows(model: Any, rows: Sequence[TokenRow], temperature: float = 1.0, *
 def _logits(model: Any, rows: Sequence[TokenRow], share: bool) -> tuple[Tensor, list[list[int]]]:
     """Float32 logits [places, vocabulary], and for each row the places that predict its ids."""
     if share and len(rows) > 1 and max(len(row.prompt_ids) + len(row.ids) for row in rows) <= _window(model):
-        tries = list(tries_of(rows))
+        tries = list(tries_of(rows, _LONGEST * int(model.config.get_text_config().hidden_size)))
         if worth_sharing(rows, [trie for _, trie in tries]):
             return _shared_logits(model, tries)
     logits = _sampled_logits(model, rows)

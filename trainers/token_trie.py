@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from .rows import TokenRow
 
-LONGEST = 2048
-"""Tokens of one trie: each sees all others through a mask, so that attention grows with the square."""
 WORTH = 0.7
 """Share of the rows' own tokens below which a trie pays for its mask."""
 
@@ -64,7 +62,7 @@ def trie_of(rows: Sequence[TokenRow]) -> TokenTrie:
     return trie
 
 
-def tries_of(rows: Sequence[TokenRow], longest: int = LONGEST) -> Iterator[tuple[list[int], TokenTrie]]:
+def tries_of(rows: Sequence[TokenRow], longest: int) -> Iterator[tuple[list[int], TokenTrie]]:
     """All rows in tries of at most `longest` tokens (a longer row has one of its own), each with the numbers of its rows.
 
     Rows with the longest common start are put together.

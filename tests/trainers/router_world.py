@@ -23,13 +23,7 @@ ROUTER = Sampling(temperature=1.0, max_tokens=2)
 
 
 def router_folder(folder: Path, seed: int = 0) -> Path:
-    """A two-layer Llama of 100k parameters that says 1 or 2 at random."""
-    _teach_form(start_folder(folder, seed))
-    return folder
-
-
-def start_folder(folder: Path, seed: int) -> Path:
-    """An untrained two-layer Llama of 100k parameters (vLLM's CPU attention wants heads of 32)."""
+    """A two-layer Llama of 100k parameters that says 1 or 2 at random (vLLM's CPU attention wants heads of 32)."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -43,6 +37,7 @@ def start_folder(folder: Path, seed: int) -> Path:
     config = AutoConfig.for_model("llama", max_position_embeddings=WINDOW, **sizes, **heads, **ids)
     torch.manual_seed(seed)
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
+    _teach_form(folder)
     return folder
 
 
