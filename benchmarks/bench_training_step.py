@@ -132,8 +132,9 @@ def test_training_step():
         header,
         rows,
         f"SmolLM2-135M-Instruct, full weights in float32, {ITEMS} items x {GROUP} samples of {TOKENS} tokens a step, "
-        "prompts of 16 tokens, Dr. GRPO, AdamW; rewards are coins, and groups whose coins fell alike are no rows for ours. "
-        f"Medians of {ROUNDS} steps in turns, after one that is not counted; one thread each.",
+        "prompts of 16 tokens, Dr. GRPO, AdamW; rewards are coins, and "
+        "a group whose coins fell alike is no rows for ours. Medians of "
+        f"{ROUNDS} steps in turns, after one that is not counted; one thread each.",
         "`ratio` is of processor seconds: of one model to TRL on the same prompts, of the vote to one model with the same "
         f"engine (K = {DRAWS} crossed draws; whatever the two partners are, their replies were stored before). `of them "
         "partners`: the same runs of the vote without the learner. `peak MiB`: resident size of the process tree; the vote "
