@@ -274,3 +274,17 @@ def test_the_content_hash_follows_the_weights(folders):
     assert same.content_hash() == before
     disturb(learner, 1e-6)
     assert learner.content_hash() != before
+
+
+def test_a_step_of_the_trainers_optimiser_makes_a_new_version_of_the_weights(folders):
+    from collabsim.trainers.learner import Learner
+    from collabsim.trainers.optimiser import make_optimiser
+    from collabsim.trainers.settings import TrainConfig
+
+    learner = Learner.load(folders["untied"])
+    optimiser = make_optimiser(learner.parameters(), TrainConfig(seat="a", lr=1e-3))
+    before = learner.version, learner.content_hash()
+    learner.token_logprobs([TokenRow((1, 7, 9), (11, 12))])[0].sum().backward()
+    optimiser.step()
+    assert learner.version > before[0]
+    assert learner.content_hash() != before[1]
