@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from collabsim.errors import ConfigError, DataError
 from collabsim.pool import Seat
 from collabsim.tasks.item import Item
-from collabsim.tasks.prompts import asked_form
+from collabsim.tasks.prompts import asked_form, asks_a_form
 
 from .advantages import Estimator
 from .groups import Group
@@ -40,7 +40,8 @@ def right_rows(groups: Sequence[Group]) -> list[Example]:
 
 
 def gold_rows(seat: Seat, items: Sequence[Item], prompt: str | None = None) -> dict[str, Example]:
-    """A row for the gold of each item, by item id; golds that do not score 1 in the form the prompt asks for have none.
+    """A row for the gold of each item, by item id, in the form that the prompt asks for, or bare when it asks for none;
+    golds that do not score 1 have none.
 
     `prompt`: the task's own template, where it has one. Raises `ConfigError` for a seat without a local model, `DataError`
     when no gold is left.
@@ -52,8 +53,8 @@ def gold_rows(seat: Seat, items: Sequence[Item], prompt: str | None = None) -> d
         )
     rows = {}
     for item in items:
-        text = asked_form(item.gold_text, item.view.kind, prompt)
-        if (item.score(text).score or 0.0) < RIGHT:
+        text = next((text for text in _forms(item, prompt) if (item.score(text).score or 0.0) >= RIGHT), None)
+        if text is None:
             continue
         ids = _ended(prompter, text)
         asked = prompter.render(seat.persona + item.view.messages, seat.sampling.template)
@@ -62,6 +63,13 @@ def gold_rows(seat: Seat, items: Sequence[Item], prompt: str | None = None) -> d
     if not rows:
         raise DataError(f"objective sft: none of {len(items)} golds scores 1 as a reply; use another objective")
     return rows
+
+
+def _forms(item: Item, prompt: str | None) -> list[str]:
+    """How the gold may be written, the likeliest first: bare where the task's template asks for no form."""
+    asked = asked_form(item.gold_text, item.view.kind, prompt)
+    bare = prompt is not None and item.view.kind != "code" and not asks_a_form(prompt)
+    return [item.gold_text, asked] if bare else [asked]
 
 
 def _ended(prompter: Prompter, text: str) -> tuple[int, ...]:

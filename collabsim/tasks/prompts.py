@@ -49,6 +49,11 @@ def check_template(template: str | None, *, choices: bool) -> None:
             )
 
 
+def asks_a_form(template: str) -> bool:
+    """Whether a prompt says how the answer is to be written; one that only asks the question does not."""
+    return any(sign in template.casefold() for sign in ("\\boxed", "answer", "####"))
+
+
 def asked_form(gold: str, kind: str, template: str | None) -> str:
     r"""`gold` in the form that the prompt asks for: `\boxed{...}`, answer tags, `#### ...`, code, or an `Answer:` line."""
     template = template or ""
