@@ -250,7 +250,7 @@ def main() -> None:
     for number, (seat, own) in enumerate(lessons.items()):
         write_start(given.out / seat, texts, seed=number)
         teach(given.out / seat, own, given.steps, given.batch, rate=2e-3, seed=number)
-    teach(given.out / "learner", doubts, given.steps // 10, given.batch, rate=3e-4, seed=3)
+    teach(given.out / "learner", doubts, max(given.steps // 10, 4), given.batch, rate=3e-4, seed=3)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def small_config(folder):
     config["compare"]["objectives"]["sft"]["items_per_step"] = 2
     config["compare"]["seeds"] = [0]
     path = folder / "compare.yaml"
-    path.write_text(yaml.safe_dump(config))
+    path.write_text(yaml.safe_dump(config, sort_keys=False))
     return path
 
 
@@ -40,7 +40,7 @@ def run(*arguments):
 @requires("torch", "transformers")
 def test_tiny_models_are_made_and_every_objective_is_compared_in_every_protocol(tmp_path):
     config = small_config(tmp_path)
-    sizes = ("--questions", 24, "--shared", 2, "--steps", 4, "--batch", 8)
+    sizes = ("--questions", 24, "--shared", 2, "--steps", 40, "--batch", 8)
     run(EXAMPLES / "tiny_pool.py", "--out", tmp_path, "--config", config, *sizes)
     places = ("--out", tmp_path / "out", "--store", tmp_path / "store.sqlite")
     values = json.loads(run("-m", "collabsim", "compare", config, *places, "--json"))
