@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from collabsim.trainers.comparing import COMPARE_FILE, PICTURE_FILE
+from collabsim.trainers.matrix import Cell
 from collabsim.trainers.metrics import read_metrics
 from collabsim.trainers.training import BEFORE_FILE
 from recording import RESULTS, record
@@ -34,7 +35,7 @@ def curves_of(folder: Path, values: Mapping[str, Any]) -> Curves:
         protocol, task = setting["name"].split(" · ")
         for objective in values["objectives"]:
             for seed in values["seeds"]:
-                lines = read_metrics(folder / f"{protocol}-{task}-{objective}-{seed}")
+                lines = read_metrics(folder / Cell(protocol, task, objective, seed).folder)
                 found[setting["name"]][objective].append(
                     {line["step"]: line["dev"] for line in lines if line["dev"] is not None}
                 )

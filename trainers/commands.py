@@ -35,24 +35,12 @@ def train(
 
     from .setup import prepare
     from .terminal import RichTrainProgress, show_training
-    from .training import train as run
 
     prepared = prepare(config, _overrides(set_, out, store))
     console = Console(stderr=True)
     with _store(prepared.store) as opened, RichTrainProgress(console) as progress:
         try:
-            result = run(
-                prepared.system(opened),
-                prepared.task,
-                prepared.items,
-                prepared.train,
-                out=prepared.out,
-                identity=prepared.identity,
-                prompt=prepared.prompt,
-                resume=resume,
-                concurrency=prepared.concurrency,
-                progress=progress,
-            )
+            result = prepared.run(opened, resume=resume, progress=progress)
         except KeyboardInterrupt:
             console.print(f"\nStopped; to go on, add --resume. Everything so far is in {prepared.out}", markup=False)
             raise

@@ -22,7 +22,7 @@ from collabsim.seeds import derive_seed
 from .matrix import Cell, Matrix
 from .metrics import TrainProgress
 from .setup import prepare_config
-from .training import RESULT_FILE, train
+from .training import RESULT_FILE
 
 if TYPE_CHECKING:
     from collabsim.config.schema import Config
@@ -72,18 +72,7 @@ class _Runner:
             return kept
         self.progress.note(what)
         prepared = prepare_config(config, self.matrix.base, out)
-        return train(
-            prepared.system(self.store),
-            prepared.task,
-            prepared.items,
-            prepared.train,
-            out=out,
-            identity=prepared.identity,
-            prompt=prepared.prompt,
-            resume=True,
-            concurrency=prepared.concurrency,
-            progress=self.progress,
-        ).values
+        return prepared.run(self.store, resume=True, progress=self.progress).values
 
     def choose_rates(self) -> dict[str, dict[str, float]]:
         """Protocol and objective to the learning rate that is best on dev, the lower one of equals; test is not read."""

@@ -18,11 +18,15 @@ from collabsim.seeds import digest
 
 from .settings import TrainConfig, parse_train
 from .splits import load_train_items
+from .training import train
 
 if TYPE_CHECKING:
     from collabsim.store import GenerationStore
     from collabsim.system import System
     from collabsim.tasks import Item, Task
+
+    from .metrics import TrainProgress
+    from .training import TrainResult
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,21 @@ class Prepared:
     def system(self, store: GenerationStore) -> System:
         """The system of the config over a generation store."""
         return make_system(self.config, store, self.base)
+
+    def run(self, store: GenerationStore, *, resume: bool, progress: TrainProgress) -> TrainResult:
+        """The training, in `out`. Raises what `train` raises."""
+        return train(
+            self.system(store),
+            self.task,
+            self.items,
+            self.train,
+            out=self.out,
+            identity=self.identity,
+            prompt=self.prompt,
+            resume=resume,
+            concurrency=self.concurrency,
+            progress=progress,
+        )
 
     @property
     def identity(self) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def trainings(monkeypatch):
         (out / "result.json").write_text(json.dumps(values))
         return SimpleNamespace(values=values)
 
-    monkeypatch.setattr("collabsim.trainers.comparing.train", train)
+    monkeypatch.setattr("collabsim.trainers.setup.train", train)
     return asked
 
 
