@@ -7,7 +7,6 @@ anything for an empty reply, is `Unusable`. A program is only read here, for run
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -27,6 +26,7 @@ from collabsim.tasks.scorers.expression_scorer import ExpressionScorer
 from collabsim.tasks.scorers.number_scorer import NumberScorer
 from collabsim.tasks.scorers.numbers import whole_number
 from collabsim.tasks.scorers.text_scorer import TextScorer
+from collabsim.tasks.syntax import syntax_tree
 
 SCORERS = {
     scorer.kind: scorer
@@ -135,7 +135,7 @@ def _check_program(item: Item) -> None:
     sources = [item.extra.get("setup") or "", "\n".join(tests) if isinstance(tests, list) else str(tests)]
     try:
         for source in sources:
-            ast.parse(source)
+            syntax_tree(source)
     except (SyntaxError, ValueError):
         raise Unusable("broken_tests") from None
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from collabsim.tasks.records import Unusable
 from collabsim.tasks.scorers.declarations import declarations
+from collabsim.tasks.syntax import syntax_tree
 
 Row: TypeAlias = Mapping[str, Any]
 Reader: TypeAlias = Callable[[Row], Row]
@@ -233,7 +234,7 @@ def _program(row: Row, question: str, entry: str | None, tests: str | None, **re
 def tested_function(assertion: str) -> str | None:
     """The function that an assertion calls, outermost first; a built-in one only where there is no other."""
     try:
-        tree = ast.parse(assertion.strip())
+        tree = syntax_tree(assertion.strip())
     except (SyntaxError, ValueError):
         return None
     calls = [node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]

@@ -7,10 +7,11 @@ program, and a fence that is never closed reaches to the end. Left out on purpos
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
 from dataclasses import dataclass
+
+from collabsim.tasks.syntax import syntax_tree
 
 _OPENING = re.compile(r"(?P<indent>[ \t]*(?:[-*+>] ?|\d+[.)] )*[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<tag>[^`\n]*)\Z")
 _CLOSING = re.compile(r"[ \t>]*(?P<fence>`{3,}|~{3,})[ \t]*\Z")
@@ -73,7 +74,7 @@ def _in_string(code: str) -> bool:
     if '"""' not in code and "'''" not in code:
         return False
     try:
-        ast.parse(textwrap.dedent(code))
+        syntax_tree(textwrap.dedent(code))
     except SyntaxError as error:
         return "unterminated triple-quoted" in error.msg
     except (ValueError, RecursionError, MemoryError):

@@ -11,6 +11,8 @@ import ast
 import re
 from typing import Literal
 
+from collabsim.tasks.syntax import syntax_tree
+
 Evaluation = Literal["none", "python", "sympy"]
 
 LONGEST = 10_000
@@ -42,7 +44,7 @@ def is_inert(answer: str, evaluation: Evaluation) -> bool:
 def _parsed(answer: str) -> ast.expr | None:
     """The answer as a Python expression; None when Python could not evaluate it."""
     try:
-        return ast.parse(answer.strip(), mode="eval").body
+        return syntax_tree(answer.strip(), "eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -12,6 +12,8 @@ import textwrap
 import warnings
 from functools import lru_cache
 
+from collabsim.tasks.syntax import syntax_tree
+
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _BUILTINS = frozenset(vars(builtins))
 
@@ -22,7 +24,7 @@ def parsed(source: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes are the program's business
-            return ast.parse(source)
+            return syntax_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -34,7 +36,7 @@ def fault_line(source: str) -> int | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(source)
+            syntax_tree(source)
     except SyntaxError as error:
         return error.lineno or 1
     except (ValueError, RecursionError, MemoryError):
@@ -138,7 +140,7 @@ def canonical(source: str) -> str:
     tree = parsed(source)
     if tree is None:
         return source.strip()
-    copied = ast.parse(source)
+    copied = syntax_tree(source)
     for node in ast.walk(copied):
         if isinstance(node, Definition | ast.Module):
             node.body = [part for part in node.body if not _is_string(part)] or [ast.Pass()]
