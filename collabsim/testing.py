@@ -10,6 +10,8 @@ sample dev items. What is checked:
 - a single present seat is worth its own answer, item by item (individual strength);
 - the order of seats in the pool changes nothing;
 - two seats with one greedy model are worth the same in every coalition;
+- a seat that never says anything is a null player: beside two others or more it changes no outcome (one other seat may do
+  more in company than alone; a seat with a role by name keeps it; joined weights or next tokens cannot say nothing);
 - runs that are in flight together do not see each other;
 - the graph stays within its step limit, makes no more calls than the protocol declares, and can be drawn.
 """
@@ -23,12 +25,14 @@ from itertools import combinations, permutations
 from typing import Any
 
 from collabsim.coalitions.forecast import calls_per_run
+from collabsim.episode import Reply
 from collabsim.fitting import Fitted, afit
 from collabsim.loop import run_sync
 from collabsim.models.simulated import SimulatedModel
 from collabsim.pool import Pool, Seat
 from collabsim.protocols import Build, Protocol, as_protocol
-from collabsim.request import Sampling
+from collabsim.request import Request, Sampling
+from collabsim.roles import as_names
 from collabsim.store import GenerationStore
 from collabsim.system import System
 from collabsim.tasks import Item, make_item
@@ -65,6 +69,16 @@ def sample_pool(names: Sequence[str], items: Sequence[Item], *, greedy: bool = F
         model.study([*items, *sample_dev_items()])
         seats[name] = Seat(name, model, sampling=sampling, description=f"a model for {TOPICS[k % 2]}")
     return Pool({name: seats[name] for name in names})
+
+
+class _Mute:
+    """A model that never says anything."""
+
+    identity = "mute"
+    revision = "0"
+
+    async def areply(self, _: Request) -> Reply:
+        return Reply("")
 
 
 def check_protocol(
@@ -105,6 +119,7 @@ async def acheck_protocol(
     await check_masks(system, items)
     await check_seat_order(system, items)
     await check_duplicates(system, items)
+    await check_null_player(system, items)
     await check_isolation(system, items)
 
 
@@ -203,6 +218,25 @@ async def check_duplicates(system: System, items: Sequence[Item]) -> None:
             where = f"{sorted(present)} with one or the other of two equal seats, on {item.question!r}"
             values = f"{with_first.outcome} and {with_second.outcome}"
             _hold(with_first.outcome == with_second.outcome, f"{where}: {values}")
+
+
+async def check_null_player(system: System, items: Sequence[Item]) -> None:
+    """The last seat without a role of its own, when it never says anything, changes no outcome of two or more others."""
+    given = {name for names in system.roles.values() for name in as_names(names)}
+    given |= {seat for seat in system.pool if seat in system.options.values()}
+    free = [seat for seat in system.pool if seat not in given]
+    if not free or {"logits", "weights"} & system.protocol.needs:
+        return
+    last = free[-1]
+    muted = replace(system, pool=Pool({**system.pool, last: Seat(last, _Mute())}))  # type: ignore[arg-type]
+    muted = await _fitted(muted)  # so that a role which falls to a seat falls to one that was good on dev
+    for present in coalitions([seat for seat in system.pool if seat != last]):
+        for item in items if len(present) > 1 else ():
+            without, beside = await muted.arun(item, present), await muted.arun(item, present | {last})
+            where = f"coalition {sorted(present)} on {item.question!r}"
+            values = f"{without.outcome}, beside {last!r}, which says nothing, {beside.outcome}"
+            _hold(beside.error is None, f"{where} failed beside {last!r}, which says nothing: {beside.error}")
+            _hold(without.outcome == beside.outcome, f"{where}: {values}")
 
 
 async def check_isolation(system: System, items: Sequence[Item]) -> None:

@@ -90,6 +90,16 @@ def test_a_protocol_that_keeps_state_between_runs_is_found():
     fails(lambda seats: vote_graph(seats, vote), "but the seat alone|with seats as|among other runs|by itself")
 
 
+def test_a_protocol_in_which_silence_counts_is_found():
+    async def vote(state, runtime):
+        run = context_of(runtime)
+        replies = list(last_replies(state, run).values())
+        silent = [reply for reply in replies if not reply.text]
+        return {"final": (("Answer: -1", 1.0),) if silent and replies[1:] else plurality(replies, run.answers)}
+
+    fails(lambda seats: vote_graph(seats, vote), "which says nothing")
+
+
 def test_a_node_that_leads_nowhere_is_found():
     async def nothing(state):
         return None
