@@ -23,7 +23,14 @@ ROUTER = Sampling(temperature=1.0, max_tokens=2)
 
 
 def router_folder(folder: Path, seed: int = 0) -> Path:
-    """A two-layer Llama of 100k parameters that says 1 or 2 at random (vLLM's CPU attention wants heads of 32)."""
+    """A model that says 1 or 2 at random."""
+    start_folder(folder, seed)
+    teach(folder, [(question_to_router(*pair), number) for pair in pairs("form", 8) for number in "12"], steps=40)
+    return folder
+
+
+def start_folder(folder: Path, seed: int) -> None:
+    """An untrained two-layer Llama of 100k parameters (vLLM's CPU attention wants heads of 32)."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -37,12 +44,10 @@ def router_folder(folder: Path, seed: int = 0) -> Path:
     config = AutoConfig.for_model("llama", max_position_embeddings=WINDOW, **sizes, **heads, **ids)
     torch.manual_seed(seed)
     AutoModelForCausalLM.from_config(config, dtype=torch.float32).save_pretrained(folder)
-    _teach_form(folder)
-    return folder
 
 
-def _teach_form(folder: Path, steps: int = 40) -> None:
-    """Maximum likelihood of `1` and `2`, one half each whatever the question."""
+def teach(folder: Path, lessons: list[tuple[Any, str]], steps: int) -> None:
+    """Maximum likelihood of what shall be said to each prompt; several lessons of one prompt share it."""
     import torch
     from collabsim.trainers.learner import Learner
 
@@ -52,9 +57,8 @@ def _teach_form(folder: Path, steps: int = 40) -> None:
     learner = Learner.load(folder, dtype="float32", device="cpu")
     prompter = Prompter(find_weights(str(folder), dtype="float32"))
     optimizer = torch.optim.AdamW(learner.parameters(), lr=3e-3)
-    asked = [prompter.render(question_to_router(*pair)) for pair in pairs("form", 8)]
-    choices = [(*prompter.tokenizer.encode(number, add_special_tokens=False), 2) for number in "12"]
-    rows = [TokenRow(prompt, ids) for prompt in asked for ids in choices]
+    replies = {text: (*prompter.tokenizer.encode(text, add_special_tokens=False), 2) for _, text in lessons}
+    rows = [TokenRow(prompter.render(messages), replies[text]) for messages, text in lessons]
     for _ in range(steps):
         loss = -torch.cat(learner.token_logprobs(rows, 1.0)).mean()
         optimizer.zero_grad()

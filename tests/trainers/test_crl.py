@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import aggregator_world
 import pytest
 from collabsim.trainers import train
 from collabsim.trainers.metrics import TrainProgress, read_metrics
@@ -236,17 +237,30 @@ def test_every_arm_trains_a_pivotal_seat_of_a_vote(router, tmp_path, arm):
         assert result.values["after"]["compositional"].keys() == set(pool)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", ["transformers", pytest.param("vllm", marks=requires("vllm"))])
-def test_a_router_learns_in_the_system_where_it_has_no_reward_of_its_own(router, engine):
-    # a learning rate of 1e-3 on eight items a step has been seen to settle on one specialist for all
-    more = {"group": 8, "items_per_step": 12, "steps": 60, "lr": 4e-4, "eval": {"every": 10, "values": "none"}}
-    settings = {**SMALL, **more}
-    result = train(routed_system(router, engine), task(200, 32), train_items(96), **settings).values
-    before, after, gain = result["before"]["system"], result["after"]["system"], result["gain"]["system"]
+# a learning rate of 1e-3 on eight items a step has been seen to settle on one specialist for all
+LEARNS = {**SMALL, "group": 8, "items_per_step": 12, "lr": 4e-4, "eval": {"every": 10, "values": "none"}}
+ENGINES = ["transformers", pytest.param("vllm", marks=requires("vllm"))]
+
+
+def assert_learned(result):
+    before, after, gain = (result.values[name]["system"] for name in ("before", "after", "gain"))
     assert 0.35 < before["value"] < 0.65
     assert after["value"] > 0.8
     assert gain["ci95"][0] > 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_router_learns_in_the_system_where_it_has_no_reward_of_its_own(router, engine):
+    assert_learned(train(routed_system(router, engine), task(200, 32), train_items(96), **{**LEARNS, "steps": 60}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_aggregator_learns_in_the_system_which_proposals_to_trust(tmp_path, engine):
+    system = aggregator_world.aggregated_system(aggregator_world.aggregator_folder(tmp_path / "model"), engine)
+    settings = {**LEARNS, "seat": "aggregator", "steps": 30}
+    assert_learned(train(system, aggregator_world.task(), aggregator_world.items("train", 96), **settings))
 
 
 def test_copies_of_the_model_folder_do_not_share_a_training(trained, router, tmp_path):
