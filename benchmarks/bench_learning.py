@@ -1,7 +1,7 @@
-"""Whether it learns whatever the seed: a tiny router and a tiny aggregator, made and trained from scratch with five seeds each.
+"""Whether it learns whatever the seed: a tiny router and a tiny aggregator, made and trained from scratch five times each.
 
 The worlds are those of the tests, in which the learner has no reward of its own. A seed makes the model, and orders items and
-draws replies in training. Recorded: the system's score on 200 held-out items before and after, and the gain with its interval.
+draws replies in training. Recorded: the system's score on 200 held-out items before and after, and the gain.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def test_every_seed_raises_the_score_of_the_system_beyond_its_interval():
         "C-RL raises the score of a system, seed by seed",
         ["learner", "seed", "before", "after", "gain on 200 held-out items (95%)"],
         rows,
-        "A tiny learner (two layers, made from scratch) among two frozen specialists; `system` is the only objective that has a "
-        f"meaning for it. Steps: {', '.join(f'{name} {world[-1]}' for name, world in WORLDS.items())}, of 12 items with 8 runs each.",
+        "A tiny learner (two layers, made from scratch) with two frozen specialists; only `system` has a meaning for it. "
+        "Steps: "
+        + ", ".join(f"{name} {world[-1]}" for name, world in WORLDS.items())
+        + ", of 12 items with 8 runs each.",
     )

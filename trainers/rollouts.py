@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collabsim.context import Recorder
@@ -84,7 +85,7 @@ def check_plan(plan: RolloutPlan, system: System) -> None:
 async def collect(
     system: System, model: BaseChatModel, visits: Sequence[Visit], plan: RolloutPlan, *, concurrency: int = 100
 ) -> list[Group]:
-    """One group for every visit and term of the objective, in that order.
+    """One group for every visit and term of the objective, in that order; at most `concurrency` samples are made at once.
 
     `system` has the partners' own store; `model` fills the learner's seat. Raises the errors that would meet every run
     alike (`running.ABORTS`), among them `ConfigError` for sampling that cannot be trained on.
@@ -124,7 +125,8 @@ class _Rollout:
         noise = "shared" if self.term == "individual" else self.plan.noise
         wanted = pairs(noise, self.plan.group, self.plan.draws)
         draws = sorted({pair.draw for pair in wanted})
-        made = await asyncio.gather(*(self.run(pair) for pair in wanted))
+        samples = groupby(wanted, key=lambda pair: pair.sample)
+        made = list(chain.from_iterable(await asyncio.gather(*(self.sample(list(own)) for _, own in samples))))
         counts = sum((counted for _, counted in made), Counts())
         baseline: dict[int, float | None] = dict.fromkeys(draws, 0.0)
         if self.term == "leave_one_out":
@@ -135,18 +137,22 @@ class _Rollout:
         identity = GroupId(self.visit.item.id, self.visit.number, self.visit.attempt, self.term)
         return Group(identity, weight, runs, counts)
 
+    async def sample(self, own: Sequence[Pair]) -> list[tuple[Outcome, Counts]]:
+        """All runs of one sample of the learner: it is generated once, so they pass the gate as one."""
+        async with self.gate:
+            return await asyncio.gather(*map(self.run, own))
+
     async def run(self, pair: Pair) -> tuple[Outcome, Counts]:
         """The learner's sample against one partner draw."""
         item, learner = self.visit.item, self.plan.learner
         recorder = LearnerRecorder(learner, item)
         how: dict[str, Any] = {"run_seed": self.seed, "replica": pair.draw, "recorder": recorder}
         how["replicas"] = {learner: pair.sample}
-        async with self.gate:
-            if self.term == "individual":
-                episode = await self.system.alone_on(item, learner, **how)
-            else:
-                episode = await self.system.arun(item, self.present, **how)
-                require_paired(episode)
+        if self.term == "individual":
+            episode = await self.system.alone_on(item, learner, **how)
+        else:
+            episode = await self.system.arun(item, self.present, **how)
+            require_paired(episode)
         own = recorder.own
         counts = Counts(
             runs=1,

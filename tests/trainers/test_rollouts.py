@@ -1,5 +1,7 @@
 """Rollouts on the live graph: groups, partner draws, what is stored and what is not, what is counted."""
 
+import asyncio
+
 import pytest
 from collabsim.trainers.groups import Outcome, assemble
 from collabsim.trainers.objectives import parse_objective
@@ -233,6 +235,28 @@ async def test_a_protocol_that_narrows_the_learners_sampling_is_refused():
     said = Reply("5", tokens=Tokens((0,), (0,), (-1.0,)))
     with pytest.raises(ConfigError, match="full distribution"):
         await collect(system, Scripted("model", said), [Visit(ITEM, 0)], plan())
+
+
+class InStep(Tabular):
+    """Replies only once four calls are under way at once."""
+
+    def __init__(self):
+        super().__init__(["5", "4"], prompts=4)
+        self.under_way = 0
+        self.enough = asyncio.Event()
+
+    async def areply(self, request):
+        self.under_way += 1
+        if self.under_way == 4:
+            self.enough.set()
+        await self.enough.wait()
+        return await super().areply(request)
+
+
+async def test_crossed_runs_of_one_sample_count_once_towards_concurrency():
+    work = collect(vote(), InStep(), [Visit(ITEM, 0)], plan(group=4, noise="crossed"), concurrency=4)
+    (group,) = await asyncio.wait_for(work, 60)
+    assert group.counts.runs == 4 * 4
 
 
 async def test_a_reply_without_tokens_fails_its_run():
