@@ -146,6 +146,6 @@ def weight_source(learner: Learner, dtype: Any) -> Any:
             return self._metadata
 
         def __iter__(self) -> Iterator[tuple[str, Any]]:
-            return ((name, tensor.to(dtype)) for name, tensor in learner.weights())
+            return ((name, tensor.to(learner.device, dtype)) for name, tensor in learner.weights())
 
     return LearnerWeights()

@@ -2,7 +2,7 @@
 
 In: a model folder. Out: log-probabilities with gradients, the weights to put into an engine, and a folder that is a plain
 Hugging Face model again. Imports torch. Left out on purpose: the optimiser and the loss (see the loop), generation (see
-`policy.py`), learners split over several devices.
+`policy.py`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ import torch
 from torch import Tensor
 
 from collabsim.errors import ConfigError, DataError
+from collabsim.models.dtype import resolve_dtype
 from collabsim.models.torch_loading import Loaded, load
 from collabsim.models.turns import Turns
+from collabsim.models.weights.folder import stored_dtype
 from collabsim.seeds import digest
 
 from .lora import LoraSettings, merged_parameters, with_adapters
 from .rows import TokenRow
 from .saving import tied_names, write_model
 from .scoring import Scores, can_share, score_rows
+from .splitting import device_names, split
 
 
 class Learner:
@@ -66,13 +69,18 @@ class Learner:
         `dtype` is that of the weights held here; `auto` is float32 when they learn (in bfloat16 a step of 1e-6 is lost
         in rounding) and the folder's own under LoRA, whose adapters are float32 in any case. `autocast` computes in
         bfloat16 all the same, for scores and for what a transformers engine generates with this model.
-        `gradient_checkpointing` keeps only the borders of layers for the backward pass, at a third more time. Raises what
-        `torch_loading.load` raises, `ConfigError` for a model without output embeddings, `PrerequisiteError` without peft.
+        `device` may be several, `cuda:0,cuda:1`: the layers are spread over them (see `splitting`). `gradient_checkpointing`
+        keeps only the borders of layers for the backward pass, at a third more time. Raises what `torch_loading.load` raises,
+        `ConfigError` for a model without output embeddings, `PrerequisiteError` without peft.
         """
         folder = Path(folder)
+        devices = device_names(device)
         if dtype == "auto" and lora is None:
             dtype = "float32"
-        loaded = load(folder, dtype, device)
+        if len(devices) > 1:
+            loaded = split(load(folder, resolve_dtype(stored_dtype(folder), dtype, devices[0]), "cpu"), devices)
+        else:
+            loaded = load(folder, dtype, device)
         if loaded.model.get_output_embeddings() is None:
             raise ConfigError(
                 f"{folder}: expected a causal language model with output embeddings, got none; take another"
@@ -84,7 +92,7 @@ class Learner:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Where the weights are, or the first of them: inputs go there, and scores come from there."""
         return torch.device(self._base.device)
 
     @property

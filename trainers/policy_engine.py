@@ -30,10 +30,16 @@ def open_engine(
     Raises `ConfigError` for settings that do not go together, and what loading raises.
     """
     from .learner import Learner
+    from .splitting import device_names
 
     folder = Path(model.folder.path)
     if model.engine_kind == "transformers":
         place = device if device != "auto" else model.device
+        if len(device_names(place)) > 1:
+            raise ConfigError(
+                f"train.device: with `engine: transformers` the learner itself speaks, from one device, got {place}; name "
+                "one, or set `engine: vllm`"
+            )
         learner = Learner.load(folder, lora=lora, device=place, **learner_settings)
         return learner, *_shared(model, learner)
     road = _road(model, transfer)

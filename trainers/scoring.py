@@ -172,7 +172,7 @@ def _head_sees_only(model: Any, places: Tensor) -> Iterator[None]:
 
     def choose(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         hidden, *others = inputs
-        return (hidden.flatten(0, 1).index_select(0, places).unsqueeze(0), *others)
+        return (hidden.flatten(0, 1).index_select(0, places.to(hidden.device)).unsqueeze(0), *others)
 
     hook = model.get_output_embeddings().register_forward_pre_hook(choose)
     try:

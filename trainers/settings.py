@@ -76,6 +76,7 @@ class LearnerConfig(Section):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
     """Of the weights that learn."""
     device: str = "auto"
+    """Of the learner; several with commas between them share its layers: `cuda:1,cuda:2`."""
     autocast: bool = False
     """Compute in bfloat16; refused on a CPU without instructions for it."""
     gradient_checkpointing: bool = False

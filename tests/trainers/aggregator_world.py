@@ -27,8 +27,8 @@ def aggregator_folder(folder: Path, seed: int = 0) -> Path:
     """A model that repeats one of two proposals at random."""
     start_folder(folder, seed)
     shown = [pair for letters in zip(RIGHT * 2, WRONG + WRONG[::-1], strict=True) for pair in (letters, letters[::-1])]
-    asked = [(to_aggregator(question("form", k), pair), pair) for k in range(8) for pair in shown]
-    teach(folder, [(prompt, letter) for prompt, pair in asked for letter in pair], steps=150)
+    asked = [(to_aggregator(question("form", k), pair), pair) for k in range(4) for pair in shown]
+    teach(folder, [(prompt, letter) for prompt, pair in asked for letter in pair])
     return folder
 
 
