@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ class InstalledCommand(TyperCommand):
     """A command of another package: listed by name, loaded when it is called."""
 
     def __init__(self, point: EntryPoint) -> None:
-        super().__init__(point.name, short_help=f"(from {point.value.partition(':')[0]})")
+        super().__init__(point.name, short_help=_described(point))
         self._point = point
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -36,6 +36,16 @@ class InstalledCommand(TyperCommand):
                 "install what it needs, or reinstall its package"
             ) from error
         return as_command(self._point.name, value).make_context(info_name, args, parent, **extra)
+
+
+def _described(point: EntryPoint) -> str:
+    """What a command of this distribution does, by its function; of another, which could take long to load, whence it is."""
+    whence = f"(from {point.value.partition(':')[0]})"
+    if point.dist is None or point.dist.name != "collabsim":
+        return whence
+    with suppress(ImportError, AttributeError):
+        return (point.load().__doc__ or whence).strip().partition("\n")[0]
+    return whence
 
 
 def as_command(name: str, value: Any) -> Any:

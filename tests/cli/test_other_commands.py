@@ -116,6 +116,12 @@ def test_a_command_of_another_package_is_listed_without_being_loaded(collabsim, 
     assert "greeting" not in sys.modules
 
 
+def test_the_commands_of_this_package_say_what_they_do(collabsim):
+    out = collabsim("--help").out
+    for name, does in {"train": "Train one seat", "compare": "Train every", "finetune": "Let the pool debate"}.items():
+        assert re.search(rf"{name} +{does}", out)
+
+
 def test_a_command_of_another_package_runs_when_it_is_called(collabsim, module, installed):
     module("greeting", GREETING)
     installed("greeting:greet")
