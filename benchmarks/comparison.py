@@ -114,15 +114,17 @@ def main() -> None:
     parser.add_argument("--name", required=True)
     parser.add_argument("--config", required=True)
     parser.add_argument("--title", default="Who makes the strongest collaborator")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where the page goes")
     given = parser.parse_args()
     values = read_json(given.folder / COMPARE_FILE)
     header = ["setting", "before", *values["objectives"], "highest", "wins by interval"]
-    draw(curves_of(given.folder, values), RESULTS / f"{given.name}_curves.svg")
-    shutil.copyfile(given.folder / PICTURE_FILE, RESULTS / f"{given.name}.svg")
+    draw(curves_of(given.folder, values), given.results / f"{given.name}_curves.svg")
+    shutil.copyfile(given.folder / PICTURE_FILE, given.results / f"{given.name}.svg")
     said = [line for line in notes(values, given.config) if line]
     pictures = f"![table]({given.name}.svg)\n\n![curves on dev]({given.name}_curves.svg)"
     command = f"collabsim compare {given.config}"
-    record(given.name, given.title, header, table(given.folder, values), *said, pictures, command=command)
+    rows = table(given.folder, values)
+    record(given.name, given.title, header, rows, *said, pictures, command=command, folder=given.results)
 
 
 if __name__ == "__main__":

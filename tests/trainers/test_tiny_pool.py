@@ -36,6 +36,14 @@ def run(*arguments):
     return done.stdout
 
 
+def assert_page(path, values):
+    """The page has a row for each setting with the gains of the comparison, and one of their means."""
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in path.read_text().splitlines() if line[:2] == "| "}
+    for setting in values["settings"]:
+        assert all(f"{gain['value']:.3f}" in rows[setting["name"]] for gain in setting["gain"].values())
+    assert all(f"{gain['value']:.3f}" in rows["mean gain"] for gain in values["mean_gain"].values())
+
+
 @pytest.mark.slow
 @requires("torch", "transformers")
 def test_tiny_models_are_made_and_every_objective_is_compared_in_every_protocol(tmp_path):
@@ -48,6 +56,10 @@ def test_tiny_models_are_made_and_every_objective_is_compared_in_every_protocol(
     assert values["objectives"] == ["system", "individual", "rft", "sft"]
     assert {rate for rates in values["rates"].values() for rate in rates.values()} <= {1e-4, 4e-4}
     assert (tmp_path / "out" / "compare.svg").exists()
+    page = ("--name", "small", "--config", "examples/compare.yaml", "--results", tmp_path)
+    run(EXAMPLES.parent / "benchmarks" / "comparison.py", tmp_path / "out", *page)
+    assert_page(tmp_path / "small.md", values)
+    assert "</svg>" in (tmp_path / "small_curves.svg").read_text()
 
 
 @pytest.mark.parametrize(("name", "cells"), [("compare.yaml", 192), ("compare_smollm2.yaml", 4)])
