@@ -145,7 +145,7 @@ def test_the_figures_are_those_that_the_benchmarks_recorded():
     bullets = re.findall(r"^- (.*?)(?=^- |\Z)", section, re.MULTILINE | re.DOTALL)
     assert bullets
     for bullet in bullets:
-        (target,) = re.findall(r"\]\((benchmarks/results/[a-z_]+\.md)\)", bullet)
+        (target,) = re.findall(r"\]\((benchmarks/results/[a-z_0-9]+\.md)\)", bullet)
         recorded = set(NUMBER.findall((ROOT / target).read_text(encoding="utf-8")))
         claimed = set(NUMBER.findall(bullet.partition("[")[0]))
         assert claimed, f"no figure in {bullet!r}"

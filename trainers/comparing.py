@@ -7,6 +7,7 @@ same for all: a difference of outcomes is a difference of contributions. Finishe
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -72,7 +73,10 @@ class _Runner:
             return kept
         self.progress.note(what)
         prepared = prepare_config(config, self.matrix.base, out)
-        return prepared.run(self.store, resume=True, progress=self.progress).values
+        values = prepared.run(self.store, resume=True, progress=self.progress).values
+        # Policy and model refer to each other: few objects, so Python is in no hurry, but gigabytes of weights and moments.
+        gc.collect()
+        return values
 
     def choose_rates(self) -> dict[str, dict[str, float]]:
         """Protocol and objective to the learning rate that is best on dev, the lower one of equals; test is not read."""

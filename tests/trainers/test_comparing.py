@@ -1,11 +1,14 @@
 """The matrix of a comparison, how its results are summed up, and a whole one with a simulated pool around a tiny model."""
 
+import gc
 import json
+import weakref
 from types import SimpleNamespace
 
 import pytest
 from collabsim.trainers.comparing import compare, picture, sum_up
 from collabsim.trainers.matrix import Cell, read_matrix
+from collabsim.trainers.setup import Prepared
 
 from collabsim import GenerationStore
 from collabsim.errors import ConfigError
@@ -182,3 +185,30 @@ def test_rates_are_tried_without_a_look_at_test_and_a_second_call_trains_nothing
     trainings.clear()
     compare(with_rates(tmp_path), GenerationStore())
     assert trainings == []
+
+
+class Circle:
+    """Stands for a policy and its model, which refer to each other."""
+
+    def __init__(self):
+        self.own = self
+
+
+@pytest.mark.usefixtures("trainings")
+def test_what_a_training_held_is_freed_before_the_next_begins(tmp_path, monkeypatch):
+    held, alive = [], []
+    run = Prepared.run
+
+    def run_with_a_circle(self, *arguments, **settings):
+        alive.append(sum(one() is not None for one in held))
+        held.append(weakref.ref(Circle()))
+        return run(self, *arguments, **settings)
+
+    monkeypatch.setattr(Prepared, "run", run_with_a_circle)
+    gc.disable()
+    try:
+        compare(with_rates(tmp_path), GenerationStore())
+    finally:
+        gc.enable()
+    assert len(alive) > 2
+    assert max(alive) == 0
