@@ -25,39 +25,30 @@ from recording import record
 from collabsim import System, Task
 
 SEEDS = range(5)
-SETTINGS: dict[str, Any] = {
-    "loss": "dr_grpo",
-    "group": 8,
-    "items_per_step": 12,
-    "lr": 4e-4,
-    "norm_tokens": 1,
-    "eval": {"every": 10, "values": "none"},
-}
-World = tuple[Callable[[Path, int], Path], Callable[[Path], System], Callable[[], Task], Callable[[], list[Any]], int]
+World = tuple[Callable[[Path, int], Path], Callable[[Path], System], Callable[[], Task], list[Any], dict[str, Any]]
 WORLDS: dict[str, World] = {
     "router": (
         router_world.router_folder,
         router_world.routed_system,
         router_world.task,
-        router_world.train_items,
-        60,
+        router_world.train_items(96),
+        router_world.TRAINING,
     ),
     "aggregator": (
         aggregator_world.aggregator_folder,
         aggregator_world.aggregated_system,
         aggregator_world.task,
-        lambda: aggregator_world.items("train", 96),
-        30,
+        aggregator_world.items("train", 96),
+        aggregator_world.TRAINING,
     ),
 }
 
 
 def learned(name: str, seed: int, folder: Path) -> dict[str, dict[str, Any]]:
     """Score of the system before and after a training, and the gain."""
-    make, system, task, items, steps = WORLDS[name]
+    make, system, task, items, settings = WORLDS[name]
     model = make(folder / "model", seed)
-    settings = {**SETTINGS, "seat": name, "steps": steps, "seed": seed}
-    result = train(system(model), task(), items(), out=folder / "run", **settings)
+    result = train(system(model), task(), items, out=folder / "run", **settings, seed=seed)
     return {moment: result.values[moment]["system"] for moment in ("before", "after", "gain")}
 
 
@@ -79,6 +70,6 @@ def test_every_seed_raises_the_score_of_the_system_beyond_its_interval():
         rows,
         "A tiny learner (two layers, made from scratch) with two frozen specialists; only `system` has a meaning for it. "
         "Steps: "
-        + ", ".join(f"{name} {world[-1]}" for name, world in WORLDS.items())
+        + ", ".join(f"{name} {world[-1]['steps']}" for name, world in WORLDS.items())
         + ", of 12 items with 8 runs each.",
     )

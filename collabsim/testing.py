@@ -230,8 +230,9 @@ async def check_null_player(system: System, items: Sequence[Item]) -> None:
     last = free[-1]
     muted = replace(system, pool=Pool({**system.pool, last: Seat(last, _Mute())}))  # type: ignore[arg-type]
     muted = await _fitted(muted)  # so that a role which falls to a seat falls to one that was good on dev
-    for present in coalitions([seat for seat in system.pool if seat != last]):
-        for item in items if len(present) > 1 else ():
+    others = [seat for seat in system.pool if seat != last]
+    for present in (some for some in coalitions(others) if len(some) > 1):
+        for item in items:
             without, beside = await muted.arun(item, present), await muted.arun(item, present | {last})
             where = f"coalition {sorted(present)} on {item.question!r}"
             values = f"{without.outcome}, beside {last!r}, which says nothing, {beside.outcome}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from router_world import TRAINING as ROUTER_TRAINING
 from router_world import start_folder, teach
 from scripted import Scripted, last_words
 
@@ -21,6 +22,8 @@ from collabsim.seeds import derive_seed
 
 KINDS = ("river", "mountain")
 RIGHT, WRONG = "AB", "CD"
+TRAINING = {**ROUTER_TRAINING, "seat": "aggregator", "steps": 30}
+"""Enough to learn it, whatever the seed."""
 
 
 def aggregator_folder(folder: Path, seed: int = 0) -> Path:

@@ -8,7 +8,7 @@ import pytest
 from collabsim.trainers import train
 from collabsim.trainers.metrics import TrainProgress, read_metrics
 from engines import requires
-from router_world import item, pairs, routed_system, router_folder, task, train_items
+from router_world import TRAINING, item, pairs, routed_system, router_folder, task, train_items
 from scripted import Scripted
 
 from collabsim import Pool, Sampling, Seat, System, Task, make_item
@@ -237,8 +237,6 @@ def test_every_arm_trains_a_pivotal_seat_of_a_vote(router, tmp_path, arm):
         assert result.values["after"]["compositional"].keys() == set(pool)
 
 
-# a learning rate of 1e-3 on eight items a step has been seen to settle on one specialist for all
-LEARNS = {**SMALL, "group": 8, "items_per_step": 12, "lr": 4e-4, "eval": {"every": 10, "values": "none"}}
 ENGINES = ["transformers", pytest.param("vllm", marks=requires("vllm"))]
 
 
@@ -252,15 +250,15 @@ def assert_learned(result):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_router_learns_in_the_system_where_it_has_no_reward_of_its_own(router, engine):
-    assert_learned(train(routed_system(router, engine), task(200, 32), train_items(96), **{**LEARNS, "steps": 60}))
+    assert_learned(train(routed_system(router, engine), task(200, 32), train_items(96), **TRAINING))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_aggregator_learns_in_the_system_which_proposals_to_trust(tmp_path, engine):
     system = aggregator_world.aggregated_system(aggregator_world.aggregator_folder(tmp_path / "model"), engine)
-    settings = {**LEARNS, "seat": "aggregator", "steps": 30}
-    assert_learned(train(system, aggregator_world.task(), aggregator_world.items("train", 96), **settings))
+    items = aggregator_world.items("train", 96)
+    assert_learned(train(system, aggregator_world.task(), items, **aggregator_world.TRAINING))
 
 
 def test_copies_of_the_model_folder_do_not_share_a_training(trained, router, tmp_path):
