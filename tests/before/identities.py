@@ -58,21 +58,21 @@ def reading() -> Any:
 
 def making() -> Any:
     """`make_system(config, store, base)` and `make_task(config, base)`."""
-    from collabsim.config import resolve as module
+    from collabsim.config import assemble as module
 
     return module
 
 
 def server_model() -> Any:
     """The model behind an OpenAI-compatible server."""
-    from collabsim.models.server import ServerModel
+    from collabsim.models.chat.server import ServerModel
 
     return ServerModel
 
 
 def training() -> Any:
     """`prepare(path)` and `training_identity(config)` of a training, `read_matrix(path)` of a comparison."""
-    from collabsim.trainers.matrix import read_matrix
+    from collabsim.trainers.compare.matrix import read_matrix
     from collabsim.trainers.setup import prepare, training_identity
 
     return prepare, training_identity, read_matrix
@@ -80,14 +80,14 @@ def training() -> Any:
 
 def finetuning() -> Any:
     """`prepare_finetuning(path, overrides)`."""
-    from collabsim.trainers.finetuning_setup import prepare_finetuning
+    from collabsim.trainers.finetune.finetuning_setup import prepare_finetuning
 
     return prepare_finetuning
 
 
 def policy() -> Any:
     """The model that learns; `Policy.open(model)`."""
-    from collabsim.trainers.policy import Policy
+    from collabsim.trainers.policy.policy import Policy
 
     return Policy
 
