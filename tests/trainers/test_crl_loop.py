@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import collabsim.trainers
 import pytest
 from engines import requires
 from router_world import start_folder
 
 import collabsim
-import collabsim.trainers
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "crl_loop.py"
 PUBLIC = {"collabsim": collabsim.__all__, "collabsim.trainers": collabsim.trainers.__all__}
