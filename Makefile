@@ -33,7 +33,7 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 bench: setup ## the benchmarks, one at a time
-	$(BIN)/python -m pytest benchmarks -s --benchmark-enable $(ARGS)
+	$(BIN)/python -m pytest benchmarks -s -rs --benchmark-enable $(ARGS)
 
 lock: setup ## resolve the pins anew, keeping those that fit (UPGRADE=1 renews all)
 	requirements/lock.sh

@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from collabsim.extras import install_command
+
 
 def require(package: str, purpose: str) -> Any:
     """The imported module. Raises `PrerequisiteError` when it is not installed or cannot be imported."""
@@ -19,7 +21,7 @@ def require(package: str, purpose: str) -> Any:
         lacking = getattr(error, "name", None) or package
         raise PrerequisiteError(
             f"{purpose} needs the package {lacking!r}, which cannot be imported here ({first_line(error)}); "
-            f"run `make setup`, or `pip install {package.partition('.')[0].replace('_', '-')}`"
+            f"run `make setup`, or {install_command(package)}"
         ) from error
 
 
