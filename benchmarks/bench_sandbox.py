@@ -8,9 +8,7 @@ import time
 import pytest
 from recording import record
 
-from collabsim.sandbox.floor import sandbox_report
-from collabsim.sandbox.report import Examination, Report, Script
-from collabsim.sandbox.worker_pool import Sandbox
+from collabsim.sandbox import Examination, Report, Sandbox, Script, sandbox_report
 
 N = 60
 LEAST_A_SECOND = 8  # of trivial programs on two cores: issue 4

@@ -12,7 +12,7 @@ import pytest
 
 from collabsim.item import Item, ItemView
 from collabsim.request import Message
-from collabsim.sandbox.floor import sandbox_report
+from collabsim.sandbox import sandbox_report
 from collabsim.scorers.code.code_scorer import CodeScorer
 from collabsim.seeds import digest
 from collabsim.tasks.moco import moco_folder

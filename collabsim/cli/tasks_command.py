@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 
 from collabsim.errors import ConfigError, nearest
-from collabsim.report.task_listing import golds, show_facts, show_item, show_list
+from collabsim.report.task_listing import show_facts, show_item, show_list
 from collabsim.tasks import Task, list_tasks, load_task
 from collabsim.tasks.data_sets import DATA_SETS
 from collabsim.tasks.moco import moco_folder
@@ -99,7 +99,7 @@ def _show_one(task: Task, *, as_json: bool) -> None:
             "id": item.id,
             "messages": [message._asdict() for message in item.view.messages],
             "gold": item.gold_text,
-            "golds": golds(item),
+            "golds": item.scorer.shown_golds(item),
         }
         sys.stdout.write(json.dumps({**facts, "example": shown}, indent=1, ensure_ascii=False) + "\n")
         return

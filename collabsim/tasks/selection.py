@@ -76,7 +76,8 @@ class Selection:
 
     def _admit(self, key: ContentKey, record: Record, found: _Distinct) -> bool:
         """Put a record's item into `found`, unless it is a repeat or unusable. False for a repeat with another gold."""
-        if key in found and record.kind == "verifier":  # other right answers of one question are no contradiction
+        scorer = self.source.scorer()
+        if key in found and scorer is not None and scorer.gold_is_example:
             self.notes["repeated_question"] += 1
             return True
         item = self._item(record)
@@ -99,7 +100,7 @@ class Selection:
         return reordered(record) if self.shuffle and record.choices else record
 
     def _item(self, record: Record) -> Item | None:
-        scorer = self.source.scorer() if record.kind == "verifier" else None
+        scorer = self.source.scorer()
         try:
             item = build_item(record, kind=self.kind, prompt=self.prompt, scorer=scorer, tested=self.tested)
         except Unusable as reason:
@@ -123,8 +124,8 @@ def reordered(record: Record) -> Record:
 
 
 def _same_gold(a: Item, b: Item) -> bool:
-    """Whether two repeats of one question have one gold, by option text where letters may differ; programs may differ."""
-    if a.view.kind == "code":
+    """Whether two repeats of one question have one gold, by option text where letters may differ; examples may differ."""
+    if a.scorer.gold_is_example:
         return True
     if a.view.choices and b.view.choices:
         return _gold_texts(a) == _gold_texts(b)

@@ -46,7 +46,7 @@ def canonical_answer(text: str) -> str | Fraction:
 def right_answer(item: Item) -> str:
     """The gold in the form that tasks ask for: the letter of a choice, else the gold's text."""
     gold = item.gold_text.strip()
-    if not gold and item.view.kind == "code":
+    if not gold:
         raise PrerequisiteError(
             f"item {item.id} has tests but no reference solution, so a simulated model cannot answer it; use real models, "
             "or a source with solutions (options: {road: hub})"

@@ -10,8 +10,10 @@ option is a number, are accepted too. Left out on purpose: guessing from likenes
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from collabsim.item import Answer, ItemView
+from collabsim.item import Answer, Item, ItemView
 from collabsim.scorers.choice.cues import choice_declarations, conclusion, second_thoughts
 from collabsim.scorers.choice.option_text import plain_text
 from collabsim.scorers.choice.phrases import UNCLEAR, Reading, read_options
@@ -20,18 +22,21 @@ from collabsim.scorers.reading.scoring import NO_ANSWER, AnswerScorer, Extractio
 from collabsim.scorers.reading.text import readable, squeezed
 
 _ONE_OF_BOXES = re.compile(r"\}\s*(?:or|and|,|/)\s*\\boxed", re.IGNORECASE)
+r"""A second box: `\boxed{A} or \boxed{B}`."""
 
 
 LONGEST_PLAIN = 80
 
 _PLAIN = re.compile(r"(?P<label>(?:\*\*)?Answer: ?|The (?:correct )?answer is )?\(?(?P<letter>[A-Z])\)?\.?(?:\*\*)?")
-# Most replies of obedient models; read at once, with the result that the long way gives.
+"""Most replies of obedient models, read at once with the result that the long way gives: `Answer: C`."""
 
 
 class ChoiceScorer(AnswerScorer):
     """Scores answers that are one option; the canonical value is its letter. Options of equal text are the same."""
 
     kind = "choice"
+    has_options = True
+    placeholder = "<letter>"
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
         """The option that `text` commits to, or None."""
@@ -64,6 +69,24 @@ class ChoiceScorer(AnswerScorer):
     def gold(self, text: str, view: ItemView) -> Answer | None:
         """A gold letter as an answer; None when it is no option."""
         return Answer(text, text) if text in view.choices else None
+
+    def shown_by(self, golds: Sequence[str], choices: Mapping[str, str], fields: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Whether there are options."""
+        return bool(choices)
+
+    def chance(self, gold: Any, choices: Mapping[str, str], stated: float | None) -> float:
+        """The share of options that are right."""
+        return (1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else stated or 0.0
+
+    def missing(self, options: Any, fields: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """A message when there are no options."""
+        return (
+            None if options else "options: expected a mapping or a list of texts, got none; kind choice needs options"
+        )
+
+    def defect(self, item: Item) -> str | None:
+        """`no_options` for an item without any."""
+        return None if item.view.choices else "no_options"
 
 
 def _plain_letter(text: str, view: ItemView, finish: str) -> str | None:

@@ -22,16 +22,19 @@ _CHOICE_IS = re.compile(
     r"|\s+not\b)?)(?=[\s:])",
     re.IGNORECASE,
 )
+"""A sentence about the choice: `the best option is `."""
 _ANSWER_IS = re.compile(
     r"\b(?:answer|ans)(?:,\s*[\w\s]{1,30},|\s+(?:here|then|therefore|thus|clearly|obviously|probably|likely|surely))*\s+"
     r"(?:is|was|has to be|have to be|had to be|needs to be|ought to be|must be|lies in|comes out as"
     r"|would be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
     re.IGNORECASE,
 )
+"""A sentence about the answer with words in between: `the answer, I think, is `."""
 _QUESTION_IS = re.compile(
     r"\banswer\b[^.\n]{0,20}[\"'“][^\"'”\n]{1,300}[\"'”]\s+(?:is|would be|must be)(?P<negated>n't|\s+not\b)?(?=[\s:])",
     re.I,
 )
+"""A sentence about the answer that quotes the question: `answer to "Who?" is `."""
 _TAKE = re.compile(
     r"\b(?:go(?:ing)?\s+(?:with|for)|choose|chose|choosing|pick|picked|picking|select|selected|selecting|opt(?:ing|ed)?\s+for"
     r"|settl(?:e|ed|ing)\s+(?:on|for)|vote\s+(?:for|goes\s+to)|voting\s+for|answer\s+with"
@@ -41,6 +44,7 @@ _TAKE = re.compile(
     r"|narrow(?:s|ed)?\s+(?:it\s+)?(?:down\s+)?to)(?=[\s:])",
     re.IGNORECASE,
 )
+"""A verb of choosing: `I go with `."""
 _LABEL = re.compile(
     r"(?:^|[\n.!?;]\s*)(?:the\s+|my\s+)?(?:(?:final|correct|best|chosen)\s+)*(?:solution|result|correct|conclusion"
     r"|selected|ans\.?|final|verdict|decision)\s*[:=]\s*"
@@ -49,6 +53,7 @@ _LABEL = re.compile(
     r"|^[ \t#>*]*(?:the\s+)?(?:final\s+|correct\s+)?answer[ \t#*]*\n\s*",
     re.IGNORECASE | re.MULTILINE,
 )
+"""A label: `Verdict: C`, `"choice": "C"`."""
 _FOREIGN = re.compile(
     r"(?:\b(?:respuesta|r[ée]ponse|antwort(?:e)?|l[öo]sung|risposta|resposta|antwoord|svar(?:et)?|vastaus"
     r"|odpowied[źz]|odpov[ěe]ď|odpoveď|v[áa]lasz|r[ăa]spuns\w*"
@@ -59,18 +64,21 @@ _FOREIGN = re.compile(
     r"|este)\s+|-\s+)",
     re.IGNORECASE,
 )
+"""A label of another language: `Antwort: C`."""
 _CORRECTION = re.compile(
     r"(?:\b(?:wait|hmm+|actually|oops|sorry|correction|rather|instead|no|nope|scratch that|my mistake"
     r"|on (?:second thoughts?|(?:further |closer )?(?:reflection|inspection))|I meant?"
     r"|or better|yes|make that)\b[\s,.:;!?—–-]*)+",
     re.IGNORECASE,
 )
+"""A change of mind: `wait, C`."""
 _BUT = re.compile(
     r"(?<!anything )(?<!nothing )(?<!all )(?<!none )\b(?:but|however|instead)[,:]?\s+(?:(?:in fact|actually|really"
     r"|now|rather),?\s+)?(?:I\s+(?:now\s+)?(?:think|believe|say)\s+)?"
     r"(?:(?:it|this|that)(?:'s| is| must be| should be)\s+)?(?=\(?(?:option\s|choice\s)?\(?[A-Z]\)?\s*(?:[.!\n]|\Z))",
     re.IGNORECASE,
 )
+"""A contrast that ends in an option: `but it is C.`"""
 _SO = re.compile(
     r"(?:\b(?:so|thus|therefore|hence|consequently|accordingly|in conclusion|conclusion|overall|also)\b|→|⇒|=>|->|∴)[,:]?\s+"
     r"(?:(?:it|this|that)(?:'s| is| must be| should be| has to be)\s+)?(?:the\s+)?(?:option\s+|choice\s+|answer\s+)?"
@@ -78,12 +86,14 @@ _SO = re.compile(
     r"| would be)\s+(?!(?:the\s+)?(?:not|n't)\b)(?:option\s+|choice\s+)?",
     re.IGNORECASE,
 )
+"""A conclusion: `so it is C`."""
 _DENIES = re.compile(
     r"(?:\bnot|n't|\bnever|\bdoubt|\bdisagree|\bunlikely|\bfalse|\bwrong|\bincorrect|\bhardly)\s+(?:(?:think"
     r"|believe|say|agree|sure|claim|that|to|conclude|mean"
     r"|the|case|suppose|with|correct|right|final|best|a|an|it|if|whether)\s+)*\Z",
     re.IGNORECASE,
 )
+"""A denial before a declaration: `I do not think that `."""
 _SUPPOSES = re.compile(
     r"\bif\b[^.!?\n;]{0,60}\b(?:were|had)\b[^.!?\n;]{0,40}\Z|(?:\b(?:if|suppose|supposing|assum\w+|whether|unless"
     r"|were|had|tempt\w+|mislead\w*|at first|initially|originally|previously|first|another|next|second|other|worst"
@@ -93,10 +103,11 @@ _SUPPOSES = re.compile(
     r"|\b(?:might|may|could|would)\s+(?:say|think|believe|guess|argue|suggest|seem))\b[^.!?\n,;]{0,30}\Z",
     re.IGNORECASE,
 )
-_REFERS = re.compile(r"\bI\s*(?:'d|would)?\s*\Z", re.IGNORECASE)
+"""A supposition, or the opinion of others, before a declaration: `some people think `."""
 _BOTH_RIGHT = re.compile(
     rf"{JOINT.pattern}|[^.!?;\n]{{0,60}}\b(?:and|so is|also)\s+(?:\w+\s+)?[(\[\"']{{0,8}}", re.IGNORECASE
 )
+"""What joins options that are right together: ` and `."""
 _MARKS = ("box", "open box", "tag", "marker")
 
 
@@ -167,6 +178,7 @@ _DOUBTS = re.compile(
     r"|think again)\w*|no,|however|but then)",
     re.IGNORECASE,
 )
+"""A doubt about what was declared: `wait, `."""
 
 
 def second_thoughts(text: str, start: int) -> int | None:

@@ -144,10 +144,15 @@ LONGEST_LABEL = 80
 _NUMBER = re.compile(
     r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?"
 )
+"""A number with its unit, which may equal an option: `12 cm`."""
 _NAMED_PLACE = re.compile(r"\b(?:option|choice)\s+\(?([1-9][0-9]?)(?![\w%/^]|[.,][0-9])", re.IGNORECASE)
+"""An option by its place: `option 2`."""
 _QUANTITY = re.compile(r"([-+]?\s?[\d.,/ ]*\d[\d,./]*)\s*([%A-Za-z][\w/^*% ]{0,30})?")
+"""An option that is a number: `1,200 km`."""
 ENDS = re.compile(r"[)\]}\"'*]{0,8}\s*(?:[.,;:!)\]}\n]|\Z)")
+"""What ends a mention of an option: `),`."""
 _LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\"']+\s*)?")
+"""What stands between a letter and its option's text: `) `."""
 
 
 def _after_label(phrase: str, end: int) -> int:
@@ -209,12 +214,14 @@ def _quantity(words: str, *, unit: bool = True) -> tuple[Number, str] | None:
 def _any_of(texts: Mapping[str, str]) -> re.Pattern[str]:
     longest = sorted(texts.items(), key=lambda option: -len(option[1]))
     named = [f"(?P<{letter}>(?:(?:the|an?)\\s+)?{option_pattern(words)})" for letter, words in longest]
+    # The options' own texts, the longest first: `the red fox`.
     return re.compile("|".join(named) or r"(?!)", re.IGNORECASE)
 
 
 def _letters(texts: Mapping[str, str]) -> re.Pattern[str]:
     big = "".join(texts) or "A"
     word = "0-9A-Za-z_À-ɏ"
+    # A letter in brackets, alone, before a bracket, or small after a noun: `(c)`, `C`, `c)`, `option c`.
     return re.compile(
         rf"(?<![{word}\\-])(?<![A-Za-z]['’])(?<![^.\s]\.)(?<!\b[A-Za-z]\()(?:[(\[{{<]\s?(?P<open>[{big}{big.lower()}])\s?[)\]}}>](?![{word}])"
         rf"|(?P<capital>[{big}])(?![{word}#]|\+(?!\s*\(?[{big}]\b)|['’]\w|-\w|\.[{word}])"
@@ -227,9 +234,11 @@ _JOINED = re.compile(
     r"(?:both\s+)?(?:options?\s+|choices?\s+|statements?\s+)?\(?[a-z]\)?(?:\s*(?:,\s*and|,|and|&|\+)\s*\(?[a-z]\)?)+"
     r"(?:\s+only|\s+(?:are\s+)?(?:both\s+|all\s+)?(?:correct|true|right))?"
 )
+"""An option that stands for others: `both a and c`."""
 _ALL = re.compile(
     r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all"
 )
+"""An option that stands for all before it: `all of the above`."""
 
 
 def _joined(texts: Mapping[str, str]) -> dict[frozenset[str], str]:

@@ -32,6 +32,7 @@ _FILLER = re.compile(
     r"|i'd go with)\b(?!\s*(?:\)|\Z)))*",
     re.IGNORECASE,
 )
+"""Words before an option: `the correct option is `."""
 _OPENING = " \t\n\"'([{<*"
 _NO_ANSWER = re.compile(
     r"\W{0,9}(?:(?:it(?:'s| is)|i think|i'd say)\s+)?(?:(?:none|neither|all|any|both|either|some"
@@ -42,22 +43,35 @@ _NO_ANSWER = re.compile(
     r"|(?:do\s?n't|do\s+not)\s+know)",
     re.IGNORECASE,
 )
+"""A phrase that takes no option: `none of these`."""
 _RUN = re.compile(r"\W*([A-Z]{1,26})\W*")
+"""Capitals without anything between them, several options: `AC`."""
 _LONE = re.compile(r"[^\w+^=\\]*(?:[=→⇒]\s*)?([A-Za-z])[^\w+#^=<]*")
+"""A letter alone in a phrase: `(c).`"""
 _OR = re.compile(r"\bor\b|/", re.IGNORECASE)
+"""What joins two options of which neither is taken: `A or B`."""
 _BESIDE = re.compile(r"[)\]]?[ \t]*[(\[]?")
+"""What stands between a letter and a bracket: `C (`."""
 _BLANKS = re.compile(r"[\s.:)\]-]{0,8}")
+"""What may stand between a place and what follows: `2. `."""
 _PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")
+"""What ends a place: `2 because`."""
 _SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")
+"""A small letter that stands for an option: `c because`."""
 _PLACE = re.compile(
     r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]"
     r"|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])",
     re.IGNORECASE,
 )
+"""An option by its place: `option 2`."""
+_BARE_LETTER = re.compile(r"[(\[]?([A-Z])[)\]]?(?=\W|\Z)")
+"""A letter after the number of a line: `(C)`."""
 _LABEL_END = re.compile(
     r"[)\]}>\"'*]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE
 )
+"""What ends a letter: `C, since`."""
 _BUT = re.compile(r"\bbut\b|\binstead\b|[,;.:—-]+\s*(?:it|this|that)(?:'s|\s+is)\b(?!\s*(?:not|n't))", re.IGNORECASE)
+"""Where a phrase turns to another option: `not B but C`."""
 
 
 class Reading:
@@ -177,8 +191,9 @@ class Reading:
         return letters[number - 1] if 1 <= number <= len(letters) else None
 
     def _bare_letter(self, text: str, start: int) -> str | None:
-        found = re.compile(r"[(\[]?([A-Z])[)\]]?(?=\W|\Z)").match(text, start)
-        return found[1] if found and found[1] in self.options.texts and text[start - 1 : start].isspace() else None
+        letter = _BARE_LETTER.match(text, start)
+        alone = letter is not None and letter[1] in self.options.texts and text[start - 1 : start].isspace()
+        return letter[1] if letter is not None and alone else None
 
     def declared(self, phrase: str, *, negated: bool = False, label: bool = False) -> str | None:
         """The option that a declared phrase names: what it begins with, else the only one in its first sentence."""

@@ -18,6 +18,7 @@ from collabsim.scorers.code.python_source import defined, is_stub, longest_sound
 _CODE_LINE = re.compile(
     r"(?:from\s+[\w.]+\s+import\b|import\s+\w|(?:async\s+)?def\s+\w|class\s+\w|@\w|\w+\s*(?::[^=]+)?=[^=])"
 )
+"""A line that is code without a fence: `import math`."""
 MOST_STARTS = 20
 """Lines at which bare code is looked for."""
 

@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from collabsim.scorers.reading.python_syntax import syntax_tree
 
 _OPENING = re.compile(r"(?P<indent>[ \t]*(?:[-*+>] ?|\d+[.)] )*[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<tag>[^`\n]*)\Z")
+"""A fence that opens a block, in a list too: "- ```python"."""
 _CLOSING = re.compile(r"[ \t>]*(?P<fence>`{3,}|~{3,})[ \t]*\Z")
+"""A fence that closes a block: "```"."""
 _PYTHON = re.compile(r"\{?\.?(?:python|py|ipython|sage|cpython)(?:[ -]?[0-9.]*)?\}?\Z", re.IGNORECASE)
+"""A tag that says Python: `python3`."""
 
 
 @dataclass(frozen=True, slots=True)

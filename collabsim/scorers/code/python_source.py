@@ -169,6 +169,7 @@ def preamble(prompt: str, entry_point: str | None) -> str:
 
 
 _PROMPT_START = re.compile(r"(?m)^(?:from\s+\S+\s+import\b|import\s+\w|(?:async\s+)?def\s|class\s|@\w)")
+"""The first line of a prompt's code: `def f(x):`."""
 
 
 @lru_cache(maxsize=4096)

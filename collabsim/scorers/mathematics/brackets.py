@@ -10,8 +10,11 @@ import re
 
 OPENING, CLOSING = "([{⦃⟨", ")]}⦄⟩"
 _WORD_SEPARATOR = re.compile(r",?\s+(?:and|or)\s+|\s*[,;]\s*(?:(?:and|or)\s+)?|\s+&\s+")
+"""What stands between items: `1 and 2`."""
 _THOUSANDS = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?!,[0-9])")
+"""A comma inside a number, which separates nothing: `1,200`."""
 _MATRIX = re.compile(r"\\begin\s?\{([pbvBV]?matrix|smallmatrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\s?\{\1\}")
+r"""A matrix: `\begin{pmatrix}1 & 2\end{pmatrix}`."""
 
 
 def depth_is_zero(text: str) -> list[bool]:

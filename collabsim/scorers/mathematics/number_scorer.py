@@ -8,9 +8,11 @@ its own counts. Several numbers where one is asked are no answer. Left out on pu
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from collabsim.item import Answer, ItemView
 from collabsim.scorers.mathematics.answer_reader import read as read_mathematics
@@ -36,12 +38,18 @@ LEAD = re.compile(
     r"|roughly|nearly|equal to|equals|given by|clearly|now|indeed|a total of|the number|the value|is)\b)+",
     re.IGNORECASE,
 )
+"""Words before the number of a declaration: `approximately `."""
 NOT = re.compile(r"(?:\bnot|\bcannot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
+"""A denial before a number: `is not `."""
 BUT = re.compile(r"\b(?:but|it is|it's|rather|instead)\s+", re.IGNORECASE)
+"""What puts another number in the denied one's place: `but 5`."""
 _REJECTED = re.compile(r"\s+(?:is|was)(?:n't|\s+not)\b")
+"""A denial after a number: `5 is not`."""
 _BULLET = re.compile(r"^(?:[-*+•]|[0-9]{1,2}[.)])\s+(?=\S)")
+"""A bullet or the number of a list's entry: `3. 42`."""
 _OPERATOR = frozenset("+-*/×÷^<>·")
 _START = re.compile(r"(?<![\w.])(?=[-+±$€£¥₹.]?\s?-?[$€£¥₹.]?[0-9])")
+"""A place where a number may begin, as in `costs $5`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class NumberScorer(AnswerScorer):
     """Scores answers that are one number; the canonical value is a `Fraction` (or a `Range`, or a `PlusMinus`)."""
 
     kind = "number"
+    placeholder = "<number>"
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:  # noqa: ARG002
         """The number that `text` commits to, or None."""
@@ -83,6 +92,10 @@ class NumberScorer(AnswerScorer):
         """An accepted text as an answer; None when it is no number."""
         value = whole_number(text)
         return None if value is None else Answer(text, value)
+
+    def shown_by(self, golds: Sequence[str], choices: Mapping[str, str], fields: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Whether all golds are plain numbers."""
+        return all(whole_number(gold, units=False) is not None for gold in golds)
 
 
 _Read = tuple[str, Number]

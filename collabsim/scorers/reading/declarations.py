@@ -38,10 +38,15 @@ class Declaration:
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+r"""A box: `\boxed{42}`."""
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)[ \t]*(-?[0-9][0-9.,]*(?<=[0-9])|[A-Za-z]\b)")
+r"""A box without braces: `\boxed 42`."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+"""A brace, or what a backslash escapes: `{`."""
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
+"""Answer tags: `<answer>42</answer>`."""
 _MARKER = re.compile(r"####[ \t]*(\S.*)")
+"""The mark of GSM8K's solutions: `#### 42`."""
 
 _VERB = (
     r"(?:(?:is|was|are|equals|becomes|remains)(?P<neg1>n't|\s+not\b|\s+never\b)?"
@@ -56,16 +61,20 @@ _ANSWER = re.compile(
     rf"(?:\s*(?P<label>[:=]|[→⇒]|\s[-–—]\s)|\s+{_VERB}\s*:?)",
     re.IGNORECASE,
 )
+"""A label or a sentence that declares: `Answer: 42`, `the answer to this is`."""
 _BARE_LABEL = re.compile(
     r"(?im)^[ \t]*(?:the\s+)?(?:final\s+|correct\s+)?answer[ \t]*(?:\n|(?=[-$\\]?\d|\([A-Za-z]\)))"
 )
+"""A heading with the answer below it: `Final answer\n42`."""
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|no|sorry|correction|rather|instead)[,.:;! ]+(?:so\s+)?(?:it|that)(?:'s|\s+is|\s+should\s+be)\s+",
     re.IGNORECASE,
 )
+"""A change of mind: `Wait, it is 5`."""
 _BLANK_LEAD = re.compile(
     r"[ \t]*(?:as follows|the following|below|given below)?[ \t]*[:.]?[ \t]*(?:\n\s*)", re.IGNORECASE
 )
+"""A line's end after which the answer stands on the next line: `as follows:\n`."""
 
 
 def declarations(text: str) -> list[Declaration]:
@@ -139,7 +148,9 @@ def rest_of_line(text: str, start: int) -> tuple[str, int]:
 
 
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bapprox)([.!?]+)(?=\s|$)")
+"""The end of a sentence: `It is 4. So`. Not the point of `e.g.`"""
 _INITIAL = re.compile(r"\b[A-Z]$")
+"""A capital whose point ends no sentence: `by J`."""
 
 
 def first_sentence(text: str, *, initials: bool = False) -> tuple[str, str]:

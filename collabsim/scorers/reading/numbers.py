@@ -75,37 +75,55 @@ _NUMBER = re.compile(
     rf"|(?P<base>{_PLAIN})\s?(?:\^|\*\*)\s?{_EXPONENT.format('power')}"
     rf"|(?P<plain>{_PLAIN}))"
 )
+"""A number in any notation: `-3 1/2`, `1,200`, `4e3`, `2^10`."""
 _UNITS = (
     r"(?:%|°\s?[CFK]?|(?:[cmkµ]?m|[mkµ]?g|[mk]?[lL]|min|ms|hrs?|[hsJNWVAK]|[kM]?Hz|k?Pa|k?cal|kWh|mph|ft|in|lbs?|oz)"
     r"(?![A-Za-z]))"
 )
 _POWER_OR_RATE = r"(?:\^\{?-?[0-9]\}?)?(?:/[A-Za-z]+)?"
 _AFTER = re.compile(rf"\s?{_UNITS}{_POWER_OR_RATE}")
+"""A unit in short form: ` km/h`."""
 _UNIT_WORDS = re.compile(rf"(?:/|\s)?\s?[A-Za-z°%][A-Za-z°%/.]*{_POWER_OR_RATE}(?: [A-Za-z°%/.^]+){{0,3}}")
+"""Units in words: ` metres per second`."""
 _UNIT_NAME = re.compile(
     r"\s?(?:%|°\s?[CF]?\b|°|(?!in\s[a-z])(?:(?:square|cubic|sq\.?|cu\.?)\s+)?[A-Za-zµ]+(?:\^\{?[23]\}?)?)"
 )
+"""The one unit that is looked up: ` square metres`."""
 _JOINED_LEFT = re.compile(r"(?:[\w)\]}!][-+]|[\w\\^{√|]|[0-9][.,:/]|\.)\Z")
+"""What makes the number after it a part of something longer: `x-`."""
 _JOINED_RIGHT = re.compile(
     r"[\w^({]|\s?\\|!(?=[^\s.]|\s?[-+*/×÷^=])|[.,:/][0-9]"
     r"|\s?[+*×÷^·]\s?[\w(\\.$]|\s?/\s?(?:[0-9(\\]|[A-Za-z](?![A-Za-z]))|\s?-\s?[A-Za-z(\\]"
     r"|\s?(?:pi|sqrt|[xyz])\b|\s?[√π]"
 )
+"""What makes the number before it a part of something longer: ` + 3`."""
 _RANGE = re.compile(r"\s?(?:[-–—]|\.\.+|\b(?:to|through)\b)\s?")
+"""What stands between the ends of a range: ` to `."""
 _LIST = re.compile(r"\s?(?:[,;&]|,?\s?\b(?:and|or)\b)\s?")
+"""What stands between several numbers: `, and `."""
 _UNIT_AND = re.compile(r"\s[A-Za-z]+,?\s(?:and|or|&)\s")
+"""A unit between two numbers of a list: `3 apples and 4`."""
 
 _SPACED = re.compile(r"\A[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]|[.,/][0-9]|\s?[0-9])")
+"""Digit triples with blanks between them: `12 000`."""
 _FRAC = re.compile(
     r"(?P<before>[0-9])?\s?\\[dtc]?frac\s*(?:\{\s*(?P<a>[^{}]*?)\s*\}\s*|(?P<a1>[0-9]))(?:\{\s*(?P<b>[^{}]*?)\s*\}|\s*(?P<b1>[0-9]))"
 )
+r"""A fraction of plain numbers: `\frac{1}{2}`."""
 _LATEX = [
+    # Layout and dollar signs: `\left`.
     (re.compile(r"\\left(?![a-z])|\\right(?![a-z])|\\[,;:! ]|\\q?quad|~|\$(?![0-9.])"), ""),
+    # A comma between digit triples: `{,}`.
     (re.compile(r"\{,\}"), ","),
+    # A sign of multiplication: `\times`.
     (re.compile(r"\\(?:times|cdot|ast)(?![a-z])"), "×"),
+    # Two signs at once: `\pm`.
     (re.compile(r"\\pm(?![a-z])"), "±"),
+    # A rounding: `\approx`.
     (re.compile(r"\\approx(?![a-z])|\\sim(?![a-z])"), "≈"),
+    # An escaped sign: `\%`.
     (re.compile(r"\\([%$])"), r"\1"),
+    # Degrees: `^\circ`.
     (re.compile(r"\s*\^\s*\{?\s*\\circ\s*\}?|\\degree"), "°"),
 ]
 
