@@ -37,7 +37,7 @@ def first_seconds(namespaces: bool) -> float:
 
 def test_programs_a_second():
     if not sandbox_report().ready:
-        pytest.skip(f"needs the sandbox ({sandbox_report().found})")
+        pytest.skip(f"needs the sandbox ({sandbox_report().available})")
     rows = []
     for namespaces, where in ((True, "with namespaces"), (False, "on the floor")):
         with Sandbox(namespaces=namespaces) as sandbox:

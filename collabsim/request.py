@@ -6,7 +6,7 @@ LangChain accepts (strings, tuples, dicts, `BaseMessage` objects) as long as the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -125,8 +125,3 @@ class Request:
     seed: int
     draw: int = 0
     """Which sample of this seat for this item; tells k samples of one prompt apart."""
-
-
-def text_length(messages: Iterable[Message]) -> int:
-    """Characters in all messages; the planning unit where no tokenizer is loaded."""
-    return sum(len(message.content) for message in messages)

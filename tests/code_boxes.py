@@ -31,7 +31,7 @@ def require_sandbox() -> None:
     """Skips, or fails in CI, where the sandbox is below its floor."""
     report = sandbox_report()
     if not report.ready:
-        lacking(f"the sandbox ({report.found})")
+        lacking(f"the sandbox ({report.available})")
 
 
 def item(question: str = "Write f.", **extra: Any) -> Item:

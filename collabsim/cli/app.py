@@ -183,7 +183,7 @@ def tasks(
 
 @app.command()
 def score(
-    kind: Annotated[str, typer.Option(help="number | expression | exact | choice | text | code")],
+    kind: Annotated[str, typer.Option(help="number | expression | exact | choice | text | code | of a package")],
 ) -> None:
     """Score replies: JSON lines with response and gold on standard input, JSON lines with scores on standard output."""
     from collabsim.cli import score_command as command

@@ -61,7 +61,7 @@ def _sandbox() -> Finding:
     from collabsim.sandbox import sandbox_report
 
     report = sandbox_report()
-    return Finding("sandbox for code", report.found, report.remedy)
+    return Finding("sandbox for code", report.available, report.remedy)
 
 
 def _store() -> Finding:

@@ -1,4 +1,4 @@
-"""Which rows of a source become items, and which items a run gets.
+"""Turns rows of a source into items, and chooses those that a run gets.
 
 In: rows. Out: distinct, tested items and counts of everything that was mended or left out. Questions are compared by
 normalised content. Items are chosen by H(seed, item id), so neither a file's order nor a later filter of other rows
@@ -51,7 +51,7 @@ class Selection:
         `taken`: questions that must not occur again. A question that comes with different golds is left out wholly.
         Raises `ConfigError` for a filter on a field that no row has.
         """
-        found: _Distinct = {}
+        distinct: _Distinct = {}
         conflicting: set[ContentKey] = set()
         known: dict[str, None] = {}
         for row in rows:
@@ -62,9 +62,9 @@ class Selection:
             self.asked.append(key)
             if taken is not None and key in taken:
                 self.notes["dev_overlap"] += 1
-            elif not self._admit(key, record, found):
+            elif not self._admit(key, record, distinct):
                 conflicting.add(key)
-            if want is not None and len(found) == want:
+            if want is not None and len(distinct) == want:
                 break
         for name in self.filter:
             if known and name not in known:
@@ -72,22 +72,22 @@ class Selection:
                     f"task.filter: no field {name!r}{nearest(name, known)}; items have {', '.join(known)}"
                 )
         self.notes["conflicting_golds"] += len(conflicting)
-        return {item.id: (record, item) for key, (record, item) in found.items() if key not in conflicting}
+        return {item.id: (record, item) for key, (record, item) in distinct.items() if key not in conflicting}
 
-    def _admit(self, key: ContentKey, record: Record, found: _Distinct) -> bool:
+    def _admit(self, key: ContentKey, record: Record, distinct: _Distinct) -> bool:
         """Put a record's item into `found`, unless it is a repeat or unusable. False for a repeat with another gold."""
         scorer = self.source.scorer()
-        if key in found and scorer is not None and scorer.gold_is_example:
+        if key in distinct and scorer is not None and scorer.gold_is_example:
             self.notes["repeated_question"] += 1
             return True
         item = self._item(record)
         if item is None:
             return True
-        if key in found:
+        if key in distinct:
             self.notes["repeated_question"] += 1
-            return _same_gold(found[key][1], item)
+            return _same_gold(distinct[key][1], item)
         self.notes.update(record.repairs)
-        found[key] = record, item
+        distinct[key] = record, item
         return True
 
     def _record(self, row: Mapping[str, Any], known: dict[str, None]) -> Record | None:

@@ -1,4 +1,4 @@
-"""Which source a name stands for.
+"""Opens the source that a name stands for.
 
 In: the bare name of a known data set, `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`, or rows in memory. Out: a
 `Source`, opened. Left out on purpose: what a source is; see `sources.py`.

@@ -190,8 +190,8 @@ def _with_sound_references(items: tuple[Item, ...], how: SelfTest, selection: Se
     return tuple(item for item in items if item.id not in references.failing)
 
 
-def _items(found: _Selected) -> list[Item]:
-    return [item for _, item in found.values()]
+def _items(selected: _Selected) -> list[Item]:
+    return [item for _, item in selected.values()]
 
 
 def _tabled(
@@ -253,17 +253,17 @@ def _generated(
     source = selection.source
     assert isinstance(source, GeneratorSource)
     want = GENERATED if limit is None else limit
-    found = selection.collect(source.rows(split, seed), want=want)
-    need(_items(found), want, f"split {split!r}", selection)
-    dev_found: _Selected = {}
+    selected = selection.collect(source.rows(split, seed), want=want)
+    need(_items(selected), want, f"split {split!r}", selection)
+    dev_selected: _Selected = {}
     if dev is not None:
         taken = Questions(selection.asked)
-        dev_found = selection.collect(source.rows("dev", dev.get("seed", 0)), want=dev["limit"], taken=taken)
-        need(_items(dev_found), dev["limit"], "task.dev", selection)
-    kind = kind or source.kind_of(record.gold for record, _ in (*found.values(), *dev_found.values()))
+        dev_selected = selection.collect(source.rows("dev", dev.get("seed", 0)), want=dev["limit"], taken=taken)
+        need(_items(dev_selected), dev["limit"], "task.dev", selection)
+    kind = kind or source.kind_of(record.gold for record, _ in (*selected.values(), *dev_selected.values()))
     if kind != source.scorer().kind:
-        found, dev_found = (_rebuilt(drawn, kind, selection.prompt) for drawn in (found, dev_found))
-    return choose(_items(found), None, seed), choose(_items(dev_found), None, (dev or {}).get("seed", 0))
+        selected, dev_selected = (_rebuilt(drawn, kind, selection.prompt) for drawn in (selected, dev_selected))
+    return choose(_items(selected), None, seed), choose(_items(dev_selected), None, (dev or {}).get("seed", 0))
 
 
 def _rebuilt(drawn: _Selected, kind: str, prompt: str | None) -> _Selected:

@@ -322,4 +322,4 @@ def test_other_systems_are_below_the_floor(monkeypatch):
     monkeypatch.setattr(floor.sys, "platform", "darwin")
     report = floor.sandbox_report.__wrapped__()
     assert not report.ready
-    assert "macOS" in report.found
+    assert "macOS" in report.available

@@ -1,9 +1,9 @@
-r"""Where a reply says which option it takes.
+r"""Finds the places where a reply takes an option.
 
 In: a reply in plain form and a reader of its options. Out: declarations by position: those of every kind of task
 (`declarations.py`) and those of choices ("the best option is", "I go with", "C is correct", "wait, C", labels of other
 languages, `{"answer": "C"}`). What the reply only supposes, asks, or says of others is no declaration. Left out on
-purpose: what the declared phrase names; see `choice_reading.py`.
+purpose: what the declared phrase names; see `phrases.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from collabsim.scorers.choice.options import Mention
-from collabsim.scorers.choice.phrases import UNCLEAR, Reading
+from collabsim.scorers.choice.phrases import UNCLEAR, PhraseReader
 from collabsim.scorers.choice.polarity import JOINT
 from collabsim.scorers.reading.declarations import Declaration, declarations, last_matches, rest_of_line
 
@@ -111,31 +111,31 @@ _BOTH_RIGHT = re.compile(
 _MARKS = ("box", "open box", "tag", "marker")
 
 
-def choice_declarations(text: str, reading: Reading) -> list[Declaration]:
+def choice_declarations(text: str, reader: PhraseReader) -> list[Declaration]:
     """All declarations of a choice in `text`, by position; suppositions are left out, denials are negated."""
-    found = declarations(text)
+    placed = declarations(text)
     for pattern in (_CHOICE_IS, _ANSWER_IS, _QUESTION_IS):
         for match in last_matches(pattern, text):
             negated = match["negated"] is not None
-            found.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0], negated=negated))
+            placed.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0], negated=negated))
     for match in last_matches(_TAKE, text):
-        found.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0]))
+        placed.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0]))
     for pattern in (_LABEL, _FOREIGN):
         for match in last_matches(pattern, text):
-            found.append(Declaration("label", match.start(), rest_of_line(text, match.end())[0]))
+            placed.append(Declaration("label", match.start(), rest_of_line(text, match.end())[0]))
     for pattern in (_CORRECTION, _BUT):
         for match in last_matches(pattern, text):
-            found.append(Declaration("correction", match.end(), text[match.end() : match.end() + 300]))
-    found += [Declaration("correction", start, named) for start, named in _affirmed(text, reading)]
-    said = [declaration for declaration in (_as_said(text, one) for one in found) if declaration]
-    return sorted(said, key=lambda declaration: declaration.start)
+            placed.append(Declaration("correction", match.end(), text[match.end() : match.end() + 300]))
+    placed += [Declaration("correction", start, named) for start, named in _affirmed(text, reader)]
+    meant = [declaration for declaration in (_as_said(text, one) for one in placed) if declaration]
+    return sorted(meant, key=lambda declaration: declaration.start)
 
 
-def _affirmed(text: str, reading: Reading) -> list[tuple[int, str]]:
+def _affirmed(text: str, reader: PhraseReader) -> list[tuple[int, str]]:
     """Where options are called right, and their names; those that are called right together are one."""
     spans: list[tuple[int, str]] = []
     last: Mention | None = None
-    for mention in reading.mentions(text):
+    for mention in reader.mentions(text):
         if mention.state == "affirmed":
             named = text[mention.start : mention.end]
             if last is not None and _BOTH_RIGHT.fullmatch(text, last.end, mention.start):
@@ -159,7 +159,7 @@ def _as_said(text: str, declaration: Declaration) -> Declaration | None:
     return declaration
 
 
-def conclusion(text: str, reading: Reading, start: int = 0) -> str | None:
+def conclusion(text: str, reader: PhraseReader, start: int = 0) -> str | None:
     """The letter of the last "so it is C" after `start`; None without one."""
     for match in reversed(last_matches(_SO, text)):
         if match.start() < start:
@@ -167,9 +167,9 @@ def conclusion(text: str, reading: Reading, start: int = 0) -> str | None:
         before = text[max(0, match.start() - 80) : match.start()]
         if _SUPPOSES.search(before) or _DENIES.search(before):
             continue
-        found = reading.lead(rest_of_line(text, match.end())[0])
-        if found and found != UNCLEAR:
-            return found
+        letter = reader.lead(rest_of_line(text, match.end())[0])
+        if letter and letter != UNCLEAR:
+            return letter
     return None
 
 
@@ -183,5 +183,5 @@ _DOUBTS = re.compile(
 
 def second_thoughts(text: str, start: int) -> int | None:
     """Where the reply first doubts what it declared at `start`; None when it does not."""
-    found = _DOUBTS.search(text, start)
-    return found.start() if found else None
+    doubt = _DOUBTS.search(text, start)
+    return doubt.start() if doubt else None

@@ -1,8 +1,8 @@
-"""Whether a phrase means the options that it mentions.
+"""Tells the options that a phrase means from those that it rejects, asks about or supposes.
 
 In: a phrase and its mentions. Out: the mentions with their states: named, rejected ("not B", "B is wrong", "A, B and D are
 out"), affirmed ("C is correct", "all but C"), asked ("is it B?", "if B were true"). Left out on purpose: which mention wins;
-see `choice_reading.py`.
+see `phrases.py`.
 """
 
 from __future__ import annotations

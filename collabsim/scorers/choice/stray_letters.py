@@ -2,7 +2,7 @@
 
 In: a phrase and the match of a letter in it. Out: whether it is the article `A` or the pronoun `I` of a sentence, or
 belongs to a term (vitamin C, E. coli, T cells) or a formula (E = mc^2). Left out on purpose: option texts, which may hold
-such letters; see `choice_options.py`.
+such letters; see `options.py`.
 """
 
 from __future__ import annotations

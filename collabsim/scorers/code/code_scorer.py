@@ -181,7 +181,7 @@ _SHOWN_TEST = re.compile(r"(?m)^.*?\bassert\b[^\n]*")
 
 def _asked_by(question: str) -> str | None:
     """The function that a question asks for: the one it leaves open, or the one that the test it shows calls."""
-    shown = (found[0][found[0].index("assert") :] for found in _SHOWN_TEST.finditer(question))
+    shown = (match[0][match[0].index("assert") :] for match in _SHOWN_TEST.finditer(question))
     named = (name_under_test(test, even_built_in=True) for test in shown)
     return asked_name(question) or next((name for name in named if name), None)
 

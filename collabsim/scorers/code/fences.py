@@ -44,7 +44,7 @@ class Block:
 
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of `text`, in order."""
-    found, lines, at = [], text.splitlines(), 0
+    fenced, lines, at = [], text.splitlines(), 0
     while at < len(lines):
         opening = _OPENING.match(lines[at])
         if opening is None:
@@ -53,9 +53,9 @@ def blocks(text: str) -> list[Block]:
         tag = (opening["tag"].split() or [""])[0]
         end = _end(lines, at + 1, opening["fence"], string_aware=not tag or bool(_PYTHON.match(tag)))
         code = _without_margin(lines[at + 1 : end], opening["indent"])
-        found.append(Block(tag, code, end < len(lines)))
+        fenced.append(Block(tag, code, end < len(lines)))
         at = end + 1
-    return found
+    return fenced
 
 
 def _end(lines: list[str], start: int, fence: str, *, string_aware: bool) -> int:

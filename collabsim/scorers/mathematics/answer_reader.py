@@ -1,8 +1,8 @@
 r"""Answers of mathematics, read into values.
 
 In: an answer as written, LaTeX or not: a gold, a box, what a sentence declares. Out: a `Reading`: a number, expression,
-interval, list, matrix, equation or text (see `math_values.py`), or None when it says nothing, or yes and no at once. Left
-out on purpose: finding the answer in a reply (`expression_scorer.py`), and when two values are the same (`math_same.py`).
+interval, list, matrix, equation or text (see `answer_values.py`), or None when it says nothing, or yes and no at once. Left
+out on purpose: finding the answer in a reply (`expression_scorer.py`), and when two values are the same (`equality.py`).
 """
 
 from __future__ import annotations
@@ -159,18 +159,18 @@ def _union(text: str, inner: _Inner) -> Union | None:
     parts = split(text, _JOIN)
     if len(parts) < 2 or not all(parts):
         return None
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for part in parts:
         value = inner(part)
         if isinstance(value, Listing) and "∪" in text:
             value = as_interval(value)
         if isinstance(value, Interval):
-            found.append(value)
+            intervals.append(value)
         elif isinstance(value, Union):
-            found += value.parts
+            intervals += value.parts
         else:
             return None
-    return Union(tuple(found))
+    return Union(tuple(intervals))
 
 
 def as_interval(value: Listing) -> Interval | None:

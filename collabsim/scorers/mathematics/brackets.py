@@ -1,7 +1,7 @@
-"""Where the parts of an answer are: brackets, separators, rows.
+"""Splits an answer into its parts at brackets, separators and rows.
 
-In: plain mathematics (see `math_text.py`). Out: its parts as text. Brackets of all kinds count together, so that `[1, 2)` is
-one interval. Left out on purpose: what the parts are; see `math_reading.py`.
+In: plain mathematics (see `latex.py`). Out: its parts as text. Brackets of all kinds count together, so that `[1, 2)` is
+one interval. Left out on purpose: what the parts are; see `answer_reader.py`.
 """
 
 from __future__ import annotations

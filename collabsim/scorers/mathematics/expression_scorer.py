@@ -4,7 +4,7 @@ In: a reply, and golds as a data set of mathematics writes them. Out: what the r
 last declaration that can be read wins; a phrase of words ("the answer is correct") never outranks a box, tag or label. Boxes
 side by side (`\boxed{2} and \boxed{5}`) are all of them where several values are asked, else the last. Without a
 declaration, an uncut reply of one line is its own answer, and of a longer one the last formula or number. Left out
-on purpose: what an answer means, and when two are the same; see `math_reading.py` and `math_same.py`.
+on purpose: what an answer means, and when two are the same; see `answer_reader.py` and `equality.py`.
 """
 
 from __future__ import annotations
@@ -107,10 +107,10 @@ def _extraction(text: str, finish: str) -> Extraction:
             return Extraction(None, f"nothing to read: {declared_by(part, declaration.start)}")
         if answer is None:
             continue
-        found = Extraction(answer, declared_by(part, declaration.start))
+        extraction = Extraction(answer, declared_by(part, declaration.start))
         if declaration.form not in ("sentence", "correction") or not is_prose(answer.value.value):
-            return found
-        words = words or found
+            return extraction
+        words = words or extraction
     if words is not None:
         return words
     answer = _undeclared(part.strip(), declared=bool(declared_at)) if finish == "stop" else None
@@ -190,10 +190,10 @@ def _phrase(text: str) -> Answer | None:
 
 def _formulas(text: str) -> list[Answer]:
     """The formulas of a text that are not negated, as answers."""
-    found = [
+    matches = [
         match for match in _FORMULA.finditer(text) if not NOT.search(text[max(0, match.start() - 80) : match.start()])
     ]
-    answers = [_answer(next(filter(None, match.groups()))) for match in found[-MOST_FORMULAS:]]
+    answers = [_answer(next(filter(None, match.groups()))) for match in matches[-MOST_FORMULAS:]]
     return [answer for answer in answers if answer is not None]
 
 

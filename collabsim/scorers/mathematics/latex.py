@@ -2,7 +2,7 @@ r"""LaTeX and plain notation of mathematics in one form, before it is parsed.
 
 In: an answer as written (`\left(-\infty,\,3\right)`, `\dfrac{1}{2}\text{ cm}`). Out: the same in plain signs: wrappers,
 spacing and dollar signs gone, operators and constants as single characters, set braces as `⦃ ⦄`, repeating decimals as
-fractions. Structure (`\frac`, `\sqrt`, `^`, `_`, braces) stays. Left out on purpose: what it means; see `math_parser.py`.
+fractions. Structure (`\frac`, `\sqrt`, `^`, `_`, braces) stays. Left out on purpose: what it means; see `parser.py`.
 """
 
 from __future__ import annotations

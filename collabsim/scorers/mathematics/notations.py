@@ -1,7 +1,7 @@
 r"""Notations that are no expressions: plain numbers, ranges, ratios and times, digits in a base, sets by name.
 
-In: plain mathematics (see `math_text.py`), all of an answer. Out: its value, or None, so that the next form is tried. Left
-out on purpose: whatever has parts; see `math_reading.py`.
+In: plain mathematics (see `latex.py`), all of an answer. Out: its value, or None, so that the next form is tried. Left
+out on purpose: whatever has parts; see `answer_reader.py`.
 """
 
 from __future__ import annotations

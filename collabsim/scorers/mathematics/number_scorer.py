@@ -20,8 +20,8 @@ from collabsim.scorers.reading.declarations import Declaration, declarations, fi
 from collabsim.scorers.reading.numbers import (
     NUMBER_WORDS,
     Either,
-    Found,
     Number,
+    NumberMention,
     grouped,
     number_at,
     same_number,
@@ -112,10 +112,12 @@ def _extraction(text: str, finish: str) -> Extraction:
             return Extraction(None, f"{value.reason}: {declared_by(part, declaration.start)}")
         if value is not None:
             return Extraction(Answer(*value), declared_by(part, declaration.start))
-    found = last_mention(part) if finish == "stop" else None
-    if isinstance(found, Unclear):
-        return Extraction(None, found.reason)
-    return Extraction(None, why_unparsed(text, finish)) if found is None else Extraction(Answer(*found), "last number")
+    mention = last_mention(part) if finish == "stop" else None
+    if isinstance(mention, Unclear):
+        return Extraction(None, mention.reason)
+    return (
+        Extraction(None, why_unparsed(text, finish)) if mention is None else Extraction(Answer(*mention), "last number")
+    )
 
 
 def _declared(declaration: Declaration) -> _Read | Unclear | None:
@@ -156,12 +158,12 @@ def _after_lead(phrase: str) -> str:
 
 
 def _direct(phrase: str) -> _Read | None:
-    found = value_at(phrase)
-    return None if found is None else _read(phrase, found)
+    number = value_at(phrase)
+    return None if number is None else _read(phrase, number)
 
 
-def _read(phrase: str, found: Found) -> _Read:
-    return phrase[found.start : found.end].strip(), found.value
+def _read(phrase: str, number: NumberMention) -> _Read:
+    return phrase[number.start : number.end].strip(), number.value
 
 
 def declared_number(sentence: str) -> _Read | Unclear | None:
@@ -200,9 +202,9 @@ def _last_side(sentence: str) -> _Read | None:
     for side in reversed(sentence.split("=")):
         side = side.strip(" ≈")
         parts = [part.strip() for part in side.split("≈")]
-        values = [(part, found) for part in parts if (found := value_at(part)) is not None]
+        values = [(part, number) for part in parts if (number := value_at(part)) is not None]
         if len(values) > 1:
-            return side, Either(tuple(found.value for _, found in values))
+            return side, Either(tuple(number.value for _, number in values))
         if values:
             return _read(*values[0])
     return None
@@ -210,27 +212,27 @@ def _last_side(sentence: str) -> _Read | None:
 
 def _last_number(text: str) -> _Read | Unclear | None:
     """The last number of one line that is not negated and no operand; unclear if it is the last of several."""
-    found = _numbers(text)
-    for number in reversed(found):
+    numbers = _numbers(text)
+    for number in reversed(numbers):
         before = text[max(0, number.start - 80) : number.start].rstrip()
         if _REJECTED.match(text, number.end):
             continue
         if before[-1:] in _OPERATOR or NOT.search(text[max(0, number.start - 80) : number.start]):
             continue
-        if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, found, number):
+        if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, numbers, number):
             return SEVERAL
         return _read(text, number)
     return None
 
 
-def _numbers(text: str) -> list[Found]:
-    found: list[Found] = []
+def _numbers(text: str) -> list[NumberMention]:
+    numbers: list[NumberMention] = []
     for start in _START.finditer(text):
-        if not found or start.start() >= found[-1].end:
+        if not numbers or start.start() >= numbers[-1].end:
             number = value_at(text, start.start()) or number_at(text, start.start())
             if number is not None:
-                found.append(number)
-    return found
+                numbers.append(number)
+    return numbers
 
 
 def last_mention(part: str) -> _Read | Unclear | None:
@@ -239,8 +241,8 @@ def last_mention(part: str) -> _Read | Unclear | None:
     return next((value for line in lines if (value := _last_number(line)) is not None), None)
 
 
-def _follows_number(text: str, found: list[Found], number: Found) -> bool:
+def _follows_number(text: str, numbers: list[NumberMention], number: NumberMention) -> bool:
     """Whether only a separator lies between `number` and the number before it."""
-    earlier = [other.end for other in found if other.end <= number.start]
+    earlier = [other.end for other in numbers if other.end <= number.start]
     between = text[earlier[-1] : number.start].strip(" ,;&") if earlier else "no"
     return between in ("", "and", "or")

@@ -1,7 +1,7 @@
 r"""The words of expressions: tokens, and the names that mean something.
 
-In: plain mathematics (see `math_text.py`). Out: its numbers, names and marks, each with whether white space stands before it;
-tables of functions, constants and Greek letters. Left out on purpose: how they combine; see `math_parser.py`.
+In: plain mathematics (see `latex.py`). Out: its numbers, names and marks, each with whether white space stands before it;
+tables of functions, constants and Greek letters. Left out on purpose: how they combine; see `parser.py`.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ STARTS = frozenset("([{|√⌊⌈∞π")
 
 def tokens(text: str) -> list[Token]:
     """The tokens of an expression, with one of kind `end` behind them."""
-    found = []
+    pieces = []
     for match in _TOKEN.finditer(text):
         kind = next(name for name in ("number", "command", "word", "mark") if match[name])
-        found.append(Token(kind, match[kind] + (match["e"] or ""), bool(match["space"])))
-    return [*found, Token("end", "", False)]
+        pieces.append(Token(kind, match[kind] + (match["e"] or ""), bool(match["space"])))
+    return [*pieces, Token("end", "", False)]

@@ -1,4 +1,4 @@
-r"""Where a reply declares its answer: boxes, tags, markers and sentences.
+r"""Finds the places where a reply declares its answer: boxes, tags, markers and sentences.
 
 In: the readable part of a reply. Out: its declarations in order of appearance; the last one that can be read outranks
 everything else. Forms: `\boxed{...}` (balanced braces), `<answer>...</answer>`, `#### ...`, "Answer: ...",
@@ -79,17 +79,17 @@ _BLANK_LEAD = re.compile(
 
 def declarations(text: str) -> list[Declaration]:
     """All declarations of `text`, by position."""
-    found = [*_boxes(text), *_sentences(text)]
-    found += [
+    placed = [*_boxes(text), *_sentences(text)]
+    placed += [
         Declaration("tag", match.start(), match[1].strip(), match[1].strip()) for match in last_matches(_TAG, text)
     ]
-    found += [Declaration("marker", match.start(), match[1].strip()) for match in last_matches(_MARKER, text)]
-    found += [
+    placed += [Declaration("marker", match.start(), match[1].strip()) for match in last_matches(_MARKER, text)]
+    placed += [
         Declaration("correction", match.start(), rest_of_line(text, match.end())[0])
         for match in last_matches(_CORRECTION, text)
         if text[: match.start()].strip()  # at the very beginning there is nothing to correct: "No, it is not."
     ]
-    return sorted(found, key=lambda declaration: declaration.start)
+    return sorted(placed, key=lambda declaration: declaration.start)
 
 
 def last_matches(pattern: re.Pattern[str], text: str, most: int = MOST) -> deque[re.Match[str]]:
@@ -101,14 +101,14 @@ def _boxes(text: str) -> list[Declaration]:
     matches = last_matches(_BOX, text)
     closing = _closing_braces(text) if matches else {}
     bare = last_matches(_BARE_BOX, text)
-    found = [Declaration("box", match.start(), match[1], end=match.end()) for match in bare]
+    boxes = [Declaration("box", match.start(), match[1], end=match.end()) for match in bare]
     for match in matches:
         end = closing.get(match.end() - 1)
         if end is None:
-            found.append(Declaration("open box", match.start(), ""))
+            boxes.append(Declaration("open box", match.start(), ""))
         else:
-            found.append(Declaration("box", match.start(), text[match.end() : end].strip(), end=end + 1))
-    return found
+            boxes.append(Declaration("box", match.start(), text[match.end() : end].strip(), end=end + 1))
+    return boxes
 
 
 def _closing_braces(text: str) -> dict[int, int]:
@@ -124,14 +124,14 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 
 def _sentences(text: str) -> list[Declaration]:
-    found = []
+    declared = []
     for match in last_matches(_ANSWER, text):
         if match["label"]:
-            found.append(_label(text, match))
+            declared.append(_label(text, match))
         else:
             negated = any(match[name] for name in ("neg1", "neg2", "neg3"))
-            found.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0], negated=negated))
-    return found + [_label(text, match) for match in last_matches(_BARE_LABEL, text)]
+            declared.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0], negated=negated))
+    return declared + [_label(text, match) for match in last_matches(_BARE_LABEL, text)]
 
 
 def _label(text: str, match: re.Match[str]) -> Declaration:

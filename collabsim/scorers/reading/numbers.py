@@ -146,7 +146,7 @@ def _slashed(match: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NumberMention:
     """A number at a place in a text."""
 
     value: Number
@@ -155,7 +155,7 @@ class Found:
     """Where the number ends, its unit included."""
 
 
-def number_at(text: str, start: int = 0, *, joined: bool = False) -> Found | None:
+def number_at(text: str, start: int = 0, *, joined: bool = False) -> NumberMention | None:
     """The number that begins at `start`, if one stands there on its own (`joined`: whatever comes before it)."""
     match = _NUMBER.match(text, start)
     if match is None or (not joined and _continues(text, match)):
@@ -165,18 +165,22 @@ def number_at(text: str, start: int = 0, *, joined: bool = False) -> Found | Non
     end = unit.end() if unit else match.end()
     if value is None or _JOINED_RIGHT.match(text, end):
         return None
-    return Found(value, match.start(), end) if not isinstance(value, Fraction) else _measured(text, match, value, end)
+    return (
+        NumberMention(value, match.start(), end)
+        if not isinstance(value, Fraction)
+        else _measured(text, match, value, end)
+    )
 
 
-def _measured(text: str, match: re.Match[str], size: Fraction, end: int) -> Found:
+def _measured(text: str, match: re.Match[str], size: Fraction, end: int) -> NumberMention:
     """A number with the unit or scale that is written after it."""
     named = _UNIT_NAME.match(text, match.end())
     if named is None or text[named.end() : named.end() + 1] in ("/", "^") or text.startswith(" per ", named.end()):
-        return Found(size, match.start(), end)
+        return NumberMention(size, match.start(), end)
     value = with_unit(size, named[0])
     if named[0].strip().casefold() in SCALES:
         end = named.end()
-    return Found(value, match.start(), max(end, match.end()))
+    return NumberMention(value, match.start(), max(end, match.end()))
 
 
 def _continues(text: str, match: re.Match[str]) -> bool:
@@ -227,7 +231,7 @@ def _decimal(text: str) -> Fraction:
     return Fraction(text.replace(",", ""))
 
 
-def value_at(text: str, start: int = 0) -> Found | None:
+def value_at(text: str, start: int = 0) -> NumberMention | None:
     """The value that begins at `start`: a number, or a range of two. None if several numbers stand there."""
     first = number_at(text, start)
     if first is None:
@@ -241,14 +245,14 @@ def value_at(text: str, start: int = 0) -> Found | None:
     return first
 
 
-def _range(text: str, first: Found, start: int) -> Found | None:
+def _range(text: str, first: NumberMention, start: int) -> NumberMention | None:
     second = number_at(text, start, joined=True)
     if second is None or not (isinstance(first.value, Fraction) and isinstance(second.value, Fraction)):
         return None
     third = _RANGE.match(text, second.end)
     if third and text[third.end() : third.end() + 1].isdigit():
         return None
-    return Found(Range(first.value, second.value), first.start, second.end)
+    return NumberMention(Range(first.value, second.value), first.start, second.end)
 
 
 @lru_cache(maxsize=4096)
@@ -262,13 +266,13 @@ def whole_number(text: str, *, units: bool = True) -> Number | None:
     while len(text) > 1 and text[0] + text[-1] in ("()", "[]", '""', "''", "{}", "<>"):
         text = text[1:-1].strip()
     text = re.sub(r"^[A-Za-z]\w{0,8}\s?=\s?|^=\s?", "", text)
-    found = value_at(text)
-    if found is None:
+    number = value_at(text)
+    if number is None:
         return None
-    rest = text[found.end :]
+    rest = text[number.end :]
     if rest and not (units and _UNIT_WORDS.fullmatch(rest)):
         return None
-    return found.value.size if isinstance(found.value, Quantity) and not units else found.value
+    return number.value.size if isinstance(number.value, Quantity) and not units else number.value
 
 
 def grouped(text: str) -> str:

@@ -99,8 +99,8 @@ def _vulgar(match: re.Match[str]) -> str:
 def without_latex_text(text: str) -> str:
     r"""`text` with `\text{...}` and its kin replaced by what they hold, and without dollar delimiters."""
     for _ in range(MOST_NESTED):
-        text, found = _LATEX_TEXT.subn(r" \1 ", text)
-        if not found:
+        text, replaced = _LATEX_TEXT.subn(r" \1 ", text)
+        if not replaced:
             break
     return re.sub(r"\\[()\[\]]", " ", text)
 

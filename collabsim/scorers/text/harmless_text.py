@@ -1,4 +1,4 @@
-"""Whether a model's text may be handed to a third party's verifier, which may evaluate it.
+"""Tells text of a model that a third party's verifier may evaluate from text that must not reach it.
 
 Some reasoning-gym verifiers call `eval` or sympy's `parse_expr` (which evaluates too) on the answer. In: an answer and
 what its verifier does. Out: True when the text can do nothing but be a value: no calls beyond known functions, no
@@ -24,7 +24,7 @@ MOST_BITS = 4_096
 
 _TRIGONOMETRIC = ("sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh")
 FUNCTIONS = frozenset((*_TRIGONOMETRIC, "exp", "log", "ln", "sqrt", "Abs"))
-"""What integrals are made of."""
+"""Functions of integrals."""
 
 _NOT_FINITE = re.compile(r"(?<![A-Za-z])[-+]?(?:nan|inf|infinity)(?![A-Za-z])", re.IGNORECASE)
 """A number that Python reads as no number: `-inf`."""

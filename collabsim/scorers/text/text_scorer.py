@@ -219,8 +219,8 @@ def text_key(text: str) -> str:
 
 
 def _label(plain: str) -> str | None:
-    found = _LABEL.match(plain)
-    label = found[1].casefold() if found else ""
+    match = _LABEL.match(plain)
+    label = match[1].casefold() if match else ""
     return label if label and not re.search(rf"\b{_OPPOSITE[label]}\b", plain, re.IGNORECASE) else None
 
 
@@ -257,9 +257,9 @@ def token_f1(answer: str, gold: str) -> float:
     """
     if text_key(gold) in LABELS | ARTICLES or text_key(gold).startswith("="):
         return 0.0
-    said, meant = normalised(answer).split(), normalised(gold).split()
-    shared = sum((Counter(said) & Counter(meant)).values())
-    return 2 * shared / (len(said) + len(meant)) if shared else 0.0
+    given, expected = normalised(answer).split(), normalised(gold).split()
+    shared = sum((Counter(given) & Counter(expected)).values())
+    return 2 * shared / (len(given) + len(expected)) if shared else 0.0
 
 
 def _plain(text: str) -> str:
