@@ -156,3 +156,10 @@ def test_no_module_outside_the_scorers_branches_on_a_kind_of_answer():
         if NAMED.search(line) and any(re.search(rf"[\"']{kind}[\"']", line) for kind in kinds)
     ]
     assert branches == []
+
+
+def test_what_counts_as_right_is_shown_for_scripts_too():
+    """The listing of a task with `cases` instead of `tests` ended with a KeyError."""
+    row = {"question": "Double it.", "cases": [{"stdin": "2", "stdout": "4"}], "answer": "print(2 * int(input()))"}
+    (item,) = load_task([row], kind="code", self_test="none").items
+    assert item.scorer.shown_golds(item) == ["print(2 * int(input()))", "'2' -> '4'"]
