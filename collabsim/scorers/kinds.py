@@ -36,7 +36,8 @@ def scorer_for(kind: str) -> AnswerScorer:
     """
     known = registered_kinds()
     if kind not in known:
-        raise ConfigError(f"unknown kind of answer {kind!r}{nearest(kind, known)}; known: {', '.join(known)}")
+        names = ", ".join(known) or "none, since this installation is older than the code; run `make setup` again"
+        raise ConfigError(f"unknown kind of answer {kind!r}{nearest(kind, known)}; known: {names}")
     origin = known[kind].value
     try:
         scorer = known[kind].load()

@@ -119,6 +119,16 @@ def test_a_kind_that_cannot_be_loaded_says_why(installed):
         scorer_for("misnamed")
 
 
+def test_the_door_loads_no_kind_before_it_is_asked_for():
+    code = (
+        "import sys; from collabsim.scorers import scorer_for; before = set(sys.modules); scorer_for('choice'); "
+        "rooms = [{m.split('.')[2] for m in names if 'collabsim.scorers.' in m} for names in (before, sys.modules)]; "
+        "print(sorted(rooms[0]), sorted(rooms[1] - rooms[0]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['kinds', 'reading'] ['choice']"
+
+
 def test_an_unknown_kind_names_the_nearest():
     with pytest.raises(ConfigError, match=r"unknown kind of answer 'numbre'.*did you mean 'number'"):
         scorer_for("numbre")

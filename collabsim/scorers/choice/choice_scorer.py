@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from collabsim.item import Answer, Item, ItemView
+from collabsim.item import Answer, ItemView
 from collabsim.scorers.choice.cues import choice_declarations, conclusion, second_thoughts
 from collabsim.scorers.choice.option_text import plain_text
 from collabsim.scorers.choice.phrases import UNCLEAR, PhraseReader, read_options
@@ -73,20 +73,6 @@ class ChoiceScorer(AnswerScorer):
     def shown_by(self, golds: Sequence[str], choices: Mapping[str, str], fields: Mapping[str, Any]) -> bool:  # noqa: ARG002
         """Whether there are options."""
         return bool(choices)
-
-    def chance(self, gold: Any, choices: Mapping[str, str], stated: float | None) -> float:
-        """The share of options that are right."""
-        return (1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else stated or 0.0
-
-    def missing(self, options: Any, fields: Mapping[str, Any]) -> str | None:  # noqa: ARG002
-        """A message when there are no options."""
-        return (
-            None if options else "options: expected a mapping or a list of texts, got none; kind choice needs options"
-        )
-
-    def defect(self, item: Item) -> str | None:
-        """`no_options` for an item without any."""
-        return None if item.view.choices else "no_options"
 
 
 def _plain_letter(text: str, view: ItemView, finish: str) -> str | None:

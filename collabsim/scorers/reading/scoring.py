@@ -100,17 +100,19 @@ class AnswerScorer:
         """What of a gold belongs to the identity of its item."""
         return gold if isinstance(gold, str) else list(gold)
 
-    def chance(self, gold: Any, choices: Mapping[str, str], stated: float | None) -> float:  # noqa: ARG002
-        """Score of a blind guess, in [0, 1]; `stated` is what the record says."""
-        return stated or 0.0
+    def chance(self, gold: Any, choices: Mapping[str, str], stated: float | None) -> float:
+        """Score of a blind guess, in [0, 1]: the share of right options; without options what the record states, or 0."""
+        return (1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else stated or 0.0
 
     def missing(self, options: Any, fields: Mapping[str, Any]) -> str | None:  # noqa: ARG002
         """The message about what a single reply cannot be scored without; None when nothing lacks."""
-        return None
+        if options or not self.has_options:
+            return None
+        return f"options: expected a mapping or a list of texts, got none; kind {self.kind} needs options"
 
-    def defect(self, item: Item) -> str | None:  # noqa: ARG002
+    def defect(self, item: Item) -> str | None:
         """The name under which an item that cannot be scored is counted; None for a sound one. Looks, but runs nothing."""
-        return None
+        return "no_options" if self.has_options and not item.view.choices else None
 
     def shown_golds(self, item: Item) -> list[str]:
         """What counts as right for an item, for a person to read."""

@@ -1,9 +1,9 @@
 """Answers that a verifier judges: reasoning-gym tasks with many right answers.
 
 In: a reply and a `Reference` (one right answer, and the record that the verifier needs). Out: the verifier's score of the
-extracted answer, which is all it sees. Not given: its credit for a gold found inside a longer answer, and its small
-credits for an answer of the right form. A verifier that also takes nonsense is replaced by comparison with the reference.
-Left out on purpose: equivalence of answers beyond spacing; two right answers may well be different ballots.
+extracted answer, which is all it sees. A gold inside a longer answer earns nothing, and neither does the mere form of an
+answer, for which verifiers give small credits. A verifier that also takes nonsense is replaced by comparison with the
+reference. Left out on purpose: equivalence of answers beyond spacing; two right answers may well be different ballots.
 """
 
 from __future__ import annotations
