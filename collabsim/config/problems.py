@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from collabsim.config.expected import kind_at, known_keys, short_form
-from collabsim.config.yaml_text import read_as
 from collabsim.errors import nearest
 
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
@@ -91,5 +90,6 @@ def _advice(problems: list[Any]) -> str:
     texts = any(problem["type"] in NO_TEXT for problem in problems)
     if not texts or not isinstance(value, bool | int | float | date):
         return ""
-    words = {True: " (YAML reads yes, on and true so)", False: " (YAML reads no, off and false so)"}
-    return f"{words[value] if isinstance(value, bool) else f' ({read_as(value)})'}; put text in quotes"
+    if isinstance(value, bool):
+        return f" (YAML reads {'yes, on and true' if value else 'no, off and false'} so); put text in quotes"
+    return f"{' (a date)' if isinstance(value, date) else ''}; put text in quotes"

@@ -88,10 +88,10 @@ def _with_text_keys(data: Any, at: str, problems: list[str]) -> Any:
 def _shown(key: Any) -> str:
     value, written = key if isinstance(key, OddKey) else (key, str(key))
     plain = not isinstance(key, OddKey) or (isinstance(value, int | float) and written == str(value))
-    return written if plain else f"{written or 'nothing'}, which YAML reads as {read_as(value)}"
+    return written if plain else f"{written or 'nothing'}, which YAML reads as {_read_as(value)}"
 
 
-def read_as(value: Any) -> str:
+def _read_as(value: Any) -> str:
     """What YAML takes an unquoted scalar for, in words."""
     if value is None:
         return "no value"
