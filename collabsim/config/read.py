@@ -35,7 +35,7 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
 
 def parse_config(data: Mapping[str, Any], origin: str = "config") -> Config:
     """A `Config` of plain data. Raises `ConfigError` that names the key, what was expected and what came."""
-    given, problems = with_text_keys(data)
+    given, problems = with_text_keys(data, origin=origin)
     known = known_keys(Config)
     problems += [unknown_key(key, known) for key in given if key not in known]
     config, more = _validated(Config, {key: value for key, value in given.items() if key in known})
@@ -47,7 +47,7 @@ def parse_config(data: Mapping[str, Any], origin: str = "config") -> Config:
 def parse_section(section: type[S], data: Mapping[str, Any], at: str) -> S:
     """A section that is checked by its owner, below the dotted key `at`. Raises `ConfigError` as `parse_config`
     does."""
-    given, problems = with_text_keys(data, at)
+    given, problems = with_text_keys(data, at, origin=at)
     parsed, more = _validated(section, given, at)
     if parsed is None or problems:
         raise ConfigError("; ".join([*problems, *more]))

@@ -60,14 +60,16 @@ def yaml_problem(error: yaml.YAMLError) -> str:
     return " ".join(str(getattr(error, "problem", None) or error).split()) + place
 
 
-def with_text_keys(data: Any, at: str = "") -> tuple[Any, list[str]]:
-    """Plain data without the keys that are no text, and one line for each of these; `at` is the dotted key of
-    `data`."""
+def with_text_keys(data: Any, at: str = "", origin: str = "config") -> tuple[Any, list[str]]:
+    """Plain data without the keys that are no text, and one line for each of these.
+
+    `at` is the dotted key of `data`. Raises `ConfigError`, naming `origin`, for data that holds itself.
+    """
     problems: list[str] = []
     try:
         return _with_text_keys(data, at, problems), problems
     except RecursionError:
-        raise ConfigError(f"{at or 'config'}: nested too deeply; an alias must not name what it stands in") from None
+        raise ConfigError(f"{origin}: nested too deeply; an alias must not name what it stands in") from None
 
 
 def _with_text_keys(data: Any, at: str, problems: list[str]) -> Any:
