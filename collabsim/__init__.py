@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collabsim.coalitions.sweep import SweepResult, asweep, sweep
+    from collabsim.coalitions.result import SweepResult, read_result
+    from collabsim.coalitions.sweep import asweep, sweep
     from collabsim.context import RunContext
     from collabsim.episode import Call, Episode, Output, Reply
     from collabsim.foreign.graph_system import from_graph
@@ -50,7 +51,7 @@ _HOME = {
     "SeatModel": "foreign.seat_model",
     "SimulatedModel": "models.simulation.simulated",
     "State": "nodes.state",
-    "SweepResult": "coalitions.sweep",
+    "SweepResult": "coalitions.result",
     "System": "system.system",
     "Task": "tasks",
     "ask": "nodes.asking",
@@ -63,6 +64,7 @@ _HOME = {
     "make_item": "tasks",
     "plurality": "nodes.voting",
     "protocol": "protocols",
+    "read_result": "coalitions.result",
     "score_answer": "tasks",
     "share": "nodes.voting",
     "slot": "nodes.state",
@@ -103,6 +105,7 @@ __all__ = [
     "make_item",
     "plurality",
     "protocol",
+    "read_result",
     "score_answer",
     "share",
     "slot",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from collabsim.errors import ConfigError, nearest
 from collabsim.identity import identity_of
@@ -19,6 +19,11 @@ from collabsim.seeds import digest
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+    Member: TypeAlias = "BaseChatModel | Seat"
+    """What sits in a pool: a chat model, or one with its sampling, system prompt and examples."""
+    Members: TypeAlias = "Pool | Mapping[str, Member]"
+    """A pool, or what makes one."""
 
 SEAT_NAME = re.compile(r"(?!__)[A-Za-z0-9_.-]+")
 
@@ -65,8 +70,16 @@ class Pool(Mapping[str, Seat]):
 
     __slots__ = ("_seats",)
 
-    def __init__(self, seats: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        """`Pool({"a": model}, b=Seat(...))`: values are chat models or seats. Raises `ConfigError` for illegal names."""
+    def __init__(self, seats: Mapping[str, Member] | None = None, /, **more: Member) -> None:
+        """`Pool({"a": model}, b=Seat(...))`: values are chat models or seats.
+
+        Raises `ConfigError` for what is no mapping, for illegal names, and for values that are no models.
+        """
+        if not isinstance(seats, Mapping | None):
+            raise ConfigError(
+                f"pool: expected a mapping of seat name to chat model, got a {type(seats).__name__}; "
+                'write Pool({"a": model, "b": model}) or Pool(a=model, b=model)'
+            )
         self._seats = {name: _as_seat(name, value) for name, value in {**(seats or {}), **more}.items()}
 
     def __getitem__(self, name: str) -> Seat:
@@ -118,6 +131,11 @@ class Pool(Mapping[str, Seat]):
         for name, seat in self._seats.items():
             groups.setdefault(model_identity(seat.model), []).append(name)
         return {names[0]: names for names in groups.values()}
+
+
+def as_pool(members: Members) -> Pool:
+    """A pool as it is, or one of a mapping. Raises `ConfigError` as `Pool` does."""
+    return members if isinstance(members, Pool) else Pool(members)
 
 
 def _as_seat(name: str, value: Any) -> Seat:
