@@ -38,10 +38,11 @@ Count: TypeAlias = Annotated[int, AtLeast(1)]
 """A whole number of at least 1."""
 
 
-def checked(**advice: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked(**advice: str | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorator: calls raise `ConfigError` for unknown, missing or ill-typed arguments.
 
-    `advice`: parameter name to what to do about a wrong value of it. A coroutine function is checked when it is awaited.
+    `advice`: parameter name to what to do about a wrong value of it; None for one that the function itself checks. A
+    coroutine function is checked when it is awaited.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -85,7 +86,9 @@ def check_kind(name: str, value: Any, kind: Any, advice: str = "") -> None:
     """Raises `ConfigError` when `value` is not of the kind that the annotation `kind` describes."""
     if not fits(value, kind):
         close = nearest(value, _spelled(kind)) if isinstance(value, str) else ""
-        raise ConfigError(f"{name}: expected {words(kind)}, got {shown(value)}{close}{f'; {advice}' if advice else ''}")
+        raise ConfigError(
+            f"{name}: expected {words(kind)}, got {_misfit(value, kind)}{close}{f'; {advice}' if advice else ''}"
+        )
 
 
 def check_names(given: Sequence[str] | Mapping[str, Any], known: Sequence[str]) -> None:
@@ -95,16 +98,18 @@ def check_names(given: Sequence[str] | Mapping[str, Any], known: Sequence[str]) 
             raise ConfigError(f"unknown setting {name!r}{nearest(name, known)}; known: {', '.join(known)}")
 
 
-def _check_call(function: Any, given: tuple[Any, ...], settings: Mapping[str, Any], advice: Mapping[str, str]) -> None:
+def _check_call(
+    function: Any, given: tuple[Any, ...], settings: Mapping[str, Any], advice: Mapping[str, str | None]
+) -> None:
     signature, kinds, known = _signature(function)
     check_names(settings, known)
     try:
         bound = signature.bind(*given, **settings)
     except TypeError as error:
-        raise ConfigError(f"{function.__name__}: {error}; expected {', '.join(known)}") from None
+        raise ConfigError(f"{error}; expected {', '.join(known)}") from None
     for name, value in bound.arguments.items():
-        if name in kinds:
-            check_kind(name, value, kinds[name], advice.get(name, ""))
+        if name in kinds and (what_to_do := advice.get(name, "")) is not None:
+            check_kind(name, value, kinds[name], what_to_do)
 
 
 @lru_cache(maxsize=64)
@@ -177,6 +182,14 @@ def _spelled(kind: Any) -> list[str]:
     return [one for inner in get_args(kind) for one in _spelled(inner)]
 
 
+def _misfit(value: Any, kind: Any) -> str:
+    """A value as messages show it; of a list that should hold something else, the first entry that is wrong."""
+    for one in (kind, *get_args(kind)):
+        if get_origin(one) is Sequence and isinstance(value, list | tuple):
+            return f"a {type(value).__name__} with {next(shown(e) for e in value if not fits(e, get_args(one)[0]))}"
+    return shown(value)
+
+
 def words(kind: Any) -> str:
     """A kind as messages name it."""
     origin, inner = get_origin(kind), get_args(kind)
@@ -189,13 +202,13 @@ def words(kind: Any) -> str:
             f" of at least {mark.least}" for mark in inner[1:] if isinstance(mark, AtLeast)
         )
     if origin is Sequence:
-        return f"a list of {WORDS.get(inner[0]) or getattr(inner[0], '__name__', 'values')}"
-    if origin is Mapping or kind is Mapping:
+        return "a list of names" if inner[0] is str else f"a list with {words(inner[0])} in each place"
+    if Mapping in (origin, kind) or dict in (origin, kind):
         return "a mapping"
     if origin is Callable:
         return "a function"
     name = WORDS.get(NoneType if kind is None else kind) or str(getattr(origin or kind, "__name__", kind))
-    return name if " " in name or name in WORDS.values() else f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+    return name if name in WORDS.values() else _with_article(name)
 
 
 def shown(value: Any) -> str:
@@ -203,4 +216,8 @@ def shown(value: Any) -> str:
     if isinstance(value, str | int | float | bool | None):
         text = repr(value)
         return text if len(text) <= 60 else f"{text[:57]}..."
-    return f"a {type(value).__name__}"
+    return _with_article(type(value).__name__)
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from collabsim.arguments import shown
 from collabsim.errors import ConfigError, nearest
 from collabsim.identity import identity_of
 from collabsim.request import Message, Messages, Sampling
@@ -77,7 +78,7 @@ class Pool(Mapping[str, Seat]):
         """
         if not isinstance(seats, Mapping | None):
             raise ConfigError(
-                f"pool: expected a mapping of seat name to chat model, got a {type(seats).__name__}; "
+                f"pool: expected a mapping of seat name to chat model, got {shown(seats)}; "
                 'write Pool({"a": model, "b": model}) or Pool(a=model, b=model)'
             )
         self._seats = {name: _as_seat(name, value) for name, value in {**(seats or {}), **more}.items()}

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 @checked(
     system='System("debate", {"a": model, "b": model}) makes one of a name and a pool',
     task='load_task("reasoning_gym:chain_sum", limit=30) makes one of a name',
-    items="the items to train on: load_task(..., seed=1).items",
-    config="TrainConfig(seat=..., ...), or the same settings as keywords",
-    out="the folder of the training",
-    prompt="the task's template",
+    items="give the items to train on, such as load_task(..., seed=1).items",
+    config="give TrainConfig(seat=...), or the same settings as keywords",
+    out="name the folder of the training",
+    prompt="give the task's template",
 )
 def train(
     system: System,

@@ -243,7 +243,7 @@ def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 @checked(
     system='System("debate", {"a": model, "b": model}) makes one of a name and a pool',
     task='load_task("reasoning_gym:chain_sum", limit=30) makes one of a name',
-    out="the run folder",
+    out="name the run folder",
 )
 def plan_sweep(
     system: System,

@@ -123,7 +123,7 @@ class GraphSystem(System):
         return await self.application.final(run)
 
 
-@checked(players="a list of node and seat names", absent="node or seat to what is done in its place")
+@checked(players="list names of nodes and seats", absent="say per node or seat what is done in its place")
 def from_graph(
     app: Any,
     pool: Members | None = None,

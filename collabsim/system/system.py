@@ -59,7 +59,7 @@ class System(Composition):
             if callable(learn):
                 learn(items)
 
-    @checked(item="task.items[0], or make_item(question, gold)")
+    @checked(item="give task.items[0], or make_item(question, gold)")
     def run(
         self,
         item: Item,

@@ -51,9 +51,9 @@ class FinetuneResult:
 
 
 @checked(
-    items="the items to debate: load_task(...).items",
-    config="FinetuneConfig(...), or the same settings as keywords",
-    out="the folder of the models",
+    items="give the items to debate, such as load_task(...).items",
+    config="give FinetuneConfig(...), or the same settings as keywords",
+    out="name the folder of the models",
 )
 def multiagent_finetuning(
     pool: Members,
