@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from collabsim.arguments import shown
 from collabsim.errors import ConfigError, nearest
@@ -21,7 +21,16 @@ from collabsim.seeds import digest
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    Member: TypeAlias = "BaseChatModel | Seat"
+    from collabsim.episode import Reply
+    from collabsim.request import Request
+
+    class RequestModel(Protocol):
+        """A model that takes typed requests and needs no LangChain, such as what `identified` gives."""
+
+        async def areply(self, request: Request, /) -> Reply:
+            """One reply. Raises `CallError` when the call fails."""
+
+    Member: TypeAlias = "BaseChatModel | RequestModel | Seat"
     """What sits in a pool: a chat model, or one with its sampling, system prompt and examples."""
     Members: TypeAlias = "Pool | Mapping[str, Member]"
     """A pool, or what makes one."""
@@ -46,6 +55,18 @@ class Seat:
     """`system` and `examples` as messages: the head of every prompt of this seat."""
     identity: str = field(init=False, repr=False)
     """Equal for seats that speak alike: same model, persona and sampling."""
+
+    if TYPE_CHECKING:  # the generated one knows only what `model` is read as
+
+        def __init__(
+            self,
+            name: str,
+            model: BaseChatModel | RequestModel,
+            sampling: Sampling = ...,
+            system: str | None = ...,
+            examples: tuple[tuple[str, str], ...] = ...,
+            description: str = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not SEAT_NAME.fullmatch(self.name):

@@ -156,7 +156,9 @@ def accuracies(base: str, out: Path) -> dict[str, dict[str, float]]:
     """Share of the dev questions that the base and each specialist get right, by skill."""
     specs = {"base": base, **{name: str(out / name) for name in SKILLS}}
     seats = {
-        name: Seat(name, LocalModel(spec=spec, engine="transformers"), Sampling(**SAMPLING), system=SYSTEM)
+        name: Seat(
+            name, LocalModel(spec=spec, engine="transformers"), Sampling(temperature=0.0, max_tokens=12), system=SYSTEM
+        )
         for name, spec in specs.items()
     }
     items = load_task(f"jsonl:{out.resolve() / 'mixed.jsonl'}", split="dev").items

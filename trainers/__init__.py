@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .finetune.finetuning_settings import FinetuneConfig
     from .launch import atrain, train
     from .policy.policy import Policy
+    from .policy.token_row import TokenRow
     from .settings import TrainConfig
     from .train_result import TrainResult
 
@@ -20,6 +21,7 @@ _HOME = {
     "FinetuneConfig": "finetune.finetuning_settings",
     "FinetuneResult": "finetune.finetuning",
     "Policy": "policy.policy",
+    "TokenRow": "policy.token_row",
     "TrainConfig": "settings",
     "TrainResult": "train_result",
     "amultiagent_finetuning": "finetune.finetuning",
@@ -32,6 +34,7 @@ __all__ = [
     "FinetuneConfig",
     "FinetuneResult",
     "Policy",
+    "TokenRow",
     "TrainConfig",
     "TrainResult",
     "amultiagent_finetuning",
