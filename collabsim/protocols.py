@@ -181,6 +181,11 @@ def as_protocol(value: str | Protocol | Build) -> Protocol:
         return value
     if callable(value):
         return Protocol(build=value, name=getattr(value, "__name__", "protocol"))
+    if not isinstance(value, str):
+        raise ConfigError(
+            f"protocol: expected a name, `package.module:function` or a build function, got {value!r}; "
+            "`collabsim protocols` lists the names"
+        )
     found = registered().get(value)
     if found is None and ":" in value:
         found = EntryPoint(name=value, group=GROUP, value=value)
