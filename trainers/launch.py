@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import ConfigError
-from collabsim.models.local.local_model import LocalModel
-from collabsim.models.weights.dtype import computes_natively, likely_device
+from collabsim.models import LocalModel
+from collabsim.models.weights import computes_natively, likely_device
 from collabsim.pool import Pool
 from collabsim.run_folder import RunFolder, read_json
 from collabsim.store import GenerationStore
@@ -115,7 +115,7 @@ def check_paired(system: System, items: Sequence[Item]) -> None:
 
 
 def _simulated(pool: Pool) -> Pool:
-    from collabsim.models.simulation.simulated import SimulatedModel
+    from collabsim.models import SimulatedModel
 
     return Pool({name: replace(seat, model=SimulatedModel(name=name)) for name, seat in pool.items()})
 

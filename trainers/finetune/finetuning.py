@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from collabsim.context import Limits
 from collabsim.errors import ConfigError
-from collabsim.models.local.local_model import LocalModel
+from collabsim.models import LocalModel
 from collabsim.pool import Pool
 from collabsim.run_folder import RunFolder
 from collabsim.store import GenerationStore

@@ -17,10 +17,8 @@ import torch
 from torch import Tensor
 
 from collabsim.errors import ConfigError, DataError
-from collabsim.models.engines.fair_lock import Turns
-from collabsim.models.weights.dtype import resolve_dtype
-from collabsim.models.weights.folder import stored_dtype
-from collabsim.models.weights.torch_loading import Loaded, load
+from collabsim.locks import FairLock
+from collabsim.models.weights import Loaded, load, resolve_dtype, stored_dtype
 from collabsim.seeds import digest
 
 from .layer_placement import device_names, split
@@ -222,7 +220,7 @@ class _Turn:
 
     def __init__(self, device: str | None) -> None:
         self.autocast = device
-        self._turns = Turns()  # fair: a busy engine would win a plain lock every time
+        self._turns = FairLock()  # fair: a busy engine would win a plain lock every time
         self._entered: Any = None
 
     def __enter__(self) -> None:

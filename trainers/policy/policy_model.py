@@ -15,8 +15,8 @@ from pydantic import PrivateAttr
 
 from collabsim.episode import Reply
 from collabsim.errors import CallError
-from collabsim.models.engines.engine import Engine
-from collabsim.models.local.local_model import LocalModel
+from collabsim.models import LocalModel
+from collabsim.models.engines import Engine
 from collabsim.request import Request
 
 from .call_gate import Gate

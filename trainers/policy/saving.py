@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from collabsim.errors import DataError
-from collabsim.models.weights.folder import tokenizer_files
+from collabsim.models.weights import tokenizer_files
 
 _KEPT = ("generation_config.json",)
 _PREVIOUS = ".previous"

@@ -47,6 +47,25 @@ class LogitSession(Protocol):
         """
 
 
+class LogitEngine(Protocol):
+    """What a running engine offers where its kind `shows_logits`."""
+
+    tokenizer: Any
+    """A transformers tokenizer."""
+    end_ids: frozenset[int]
+
+    @property
+    def max_model_len(self) -> int:
+        """Longest prompt plus reply, in tokens."""
+
+    @property
+    def logit_count(self) -> int:
+        """Width of its next-token distributions, padding included."""
+
+    def session(self, prompt_ids: Sequence[int]) -> LogitSession:
+        """A text that starts with `prompt_ids`, led from outside. Raises `CallError` when the engine is closed."""
+
+
 class LogitModel(Protocol):
     """A model that shows its next-token distribution. Thread-safe; a session belongs to one thread."""
 

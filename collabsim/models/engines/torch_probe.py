@@ -42,12 +42,17 @@ class TorchProbe:
         return self.torch is not None
 
 
+def missing_packages() -> str:
+    """Those that are not installed, with commas; nothing is imported."""
+    return ", ".join(package for package in NEEDED if find_spec(package) is None)
+
+
 def probe_torch(*, seconds: float = PROBE_SECONDS) -> TorchProbe:
     """Whether models can be run on transformers here. Takes a few seconds."""
-    if missing := [package for package in NEEDED if find_spec(package) is None]:
-        return TorchProbe(None, problem=f"{', '.join(missing)} not installed")
-    found, problem = ask_process(_PROGRAM, seconds)
-    if found is None:
+    if missing := missing_packages():
+        return TorchProbe(None, problem=f"{missing} not installed")
+    answer, problem = ask_process(_PROGRAM, seconds)
+    if answer is None:
         return TorchProbe(None, problem=f"torch and transformers cannot be imported: {problem}")
-    torch, transformers, gpus, mps = found
+    torch, transformers, gpus, mps = answer
     return TorchProbe(torch, transformers, tuple(gpus), mps)

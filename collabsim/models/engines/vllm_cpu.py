@@ -1,4 +1,4 @@
-"""vLLM on a CPU: an engine inside this process, stepped by the one thread of `vllm_stepping`.
+"""vLLM on a CPU: an engine inside this process, stepped by the one thread of `vllm_thread`.
 
 In: `TokenRequest`s from any thread. Out: futures of `Generation`s. In process, because on a few cores the engine's own
 process and its pipes cost 20-40% of the throughput. Chunked prefill is off: a seeded request whose prompt is split
@@ -23,7 +23,7 @@ from collabsim.errors import CallError, CollabsimError
 from collabsim.models.engines.engine import Generation, TokenRequest
 from collabsim.models.engines.reply_ending import Endings
 from collabsim.models.engines.vllm_requests import as_generation, refusal, sampling_params
-from collabsim.models.engines.vllm_stepping import Stepper, stepper
+from collabsim.models.engines.vllm_thread import Stepper, stepper
 
 T = TypeVar("T")
 

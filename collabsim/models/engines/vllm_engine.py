@@ -24,7 +24,7 @@ from collabsim.models.engines.engine import Engine
 from collabsim.models.engines.vllm_cpu import InProcessEngine
 from collabsim.models.engines.vllm_gpu import AsyncEngine
 from collabsim.models.engines.vllm_memory import GIB, check_memory
-from collabsim.models.engines.vllm_stepping import stepper
+from collabsim.models.engines.vllm_thread import stepper
 from collabsim.models.weights.dtype import DTYPES, SHORT, resolve_dtype
 from collabsim.models.weights.folder import stored_dtype
 

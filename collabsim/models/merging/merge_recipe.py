@@ -9,7 +9,7 @@ Method = Literal["mean", "task_arithmetic", "ties", "dare_ties"]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class MergeRecipe:
     """A way of merging. Settings that a method does not use play no part in what comes out."""
 
     method: Method = "mean"

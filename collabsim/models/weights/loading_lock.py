@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from collabsim.models.weights.optional_packages import require
+from collabsim.optional_packages import require
 
 _GGUF_READER = "transformers.modeling_gguf_pytorch_utils"
 _ALONE = threading.RLock()  # an adapter is read while its base is
 
 
 @contextmanager
-def quiet_transformers() -> Iterator[None]:
+def loading_transformers() -> Iterator[None]:
     """No progress bars and no advice from transformers, and no other thread in here.
 
     Raises `PrerequisiteError` when it is not installed.
