@@ -1,4 +1,4 @@
-"""What a policy is opened with: its learner, its engine, and what sends weights from one to the other.
+"""The opening of a policy: its learner, its engine, and what sends weights from one to the other.
 
 In: the settings of a local model and of a learner. Out: all three, running. The model's kind of engine names the road of the
 weights (`weight_roads.py`): on some the engine generates with the learner's own tensors, on others it holds a copy. Left out

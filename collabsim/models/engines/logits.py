@@ -3,7 +3,7 @@
 In: token ids. Out: log-probabilities over a vocabulary. A `LogitModel` renders prompts and opens sessions; a session holds
 the keys and values of one text. Vocabularies are compared token by token: two models of 152,000 logits each may differ
 in what the ids mean, and two of different widths (padding) may mean the same. Left out on purpose: how members are
-combined (`joint.py`), and batching of texts.
+combined (`joint_model.py`), and batching of texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether transformers works on this machine, and on what.
+"""A probe of transformers: does it work on this machine, and on which device.
 
 In: nothing. Out: a `TorchProbe`. torch and transformers are imported in a process of their own, as vLLM is: a torchvision of
 another build, say, breaks the import of both. Left out on purpose: what to do about it (`collabsim doctor`).
@@ -24,7 +24,7 @@ answer([torch.__version__, transformers.__version__, names, torch.backends.mps.i
 
 @dataclass(frozen=True, slots=True)
 class TorchProbe:
-    """What was found."""
+    """The result of a probe."""
 
     torch: str | None
     """Version; None when it cannot be used here."""

@@ -40,7 +40,7 @@ class _Running:
 
 
 class InProcessEngine:
-    """A vLLM `LLMEngine` of this process; see `models.engine.Engine` for the contract.
+    """A vLLM `LLMEngine` of this process; see `engines.engine.Engine` for the contract.
 
     `arguments` are those of vLLM's `EngineArgs`; `before_start` runs on the stepping thread first, and may raise.
     Raises what loading raises.
@@ -78,7 +78,7 @@ class InProcessEngine:
         return self._llm
 
     def submit(self, request: TokenRequest) -> Future[Generation]:
-        """Queue a request. See `models.engine.Engine.submit`."""
+        """Queue a request. See `engines.engine.Engine.submit`."""
         future: Future[Generation] = Future()
         problem = self._failure or refusal(request, self.max_model_len)
         if problem is not None:
@@ -281,7 +281,7 @@ def _let_vllm_look_at_all_modules() -> None:
 def _own_attributes(value: Any) -> Mapping[str, Any]:
     """What `vars` gives where a value has attributes of its own; what it only says to have does not count."""
     try:
-        found = object.__getattribute__(value, "__dict__")
+        attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return {}
-    return found if isinstance(found, Mapping) else {}
+    return attributes if isinstance(attributes, Mapping) else {}

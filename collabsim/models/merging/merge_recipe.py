@@ -1,4 +1,4 @@
-"""What is done to weights in a merge, as data: part of the merged model's identity."""
+"""The settings of a merge of weights, as data: part of the merged model's identity."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class MergedModel(LocalModel):
         return planned_merge([member.folder for member in self.members], self.base.folder, self.recipe)
 
     async def areply(self, request: Request) -> Reply:
-        """One reply; waits while another merge is in use. Raises as `LocalModel.areply`, and as `folders.merge`."""
+        """One reply; waits while another merge is in use. Raises as `LocalModel.areply`, and as `merged_folder.merge`."""
         async with _ROOM.hold(self.engine_key):
             return await super().areply(request)
 

@@ -166,11 +166,11 @@ def _check_vocabularies(members: Sequence[ModelFolder], base: ModelFolder) -> No
     """The rows of the embeddings must mean the same tokens."""
     expected = token_table(base)
     for member in members:
-        if member.tokenizer != base.tokenizer and (found := token_table(member)) != expected:
-            token = min(expected.items() ^ found.items())[0]
+        if member.tokenizer != base.tokenizer and (tokens := token_table(member)) != expected:
+            token = min(expected.items() ^ tokens.items())[0]
             raise ConfigError(
                 f"expected models of one vocabulary, but token {token!r} is {expected.get(token, 'missing')} in {base.name} "
-                f"and {found.get(token, 'missing')} in {member.name}; merge fine-tunes of one base only"
+                f"and {tokens.get(token, 'missing')} in {member.name}; merge fine-tunes of one base only"
             )
 
 

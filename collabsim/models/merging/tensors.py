@@ -79,10 +79,10 @@ _METHODS = {"task_arithmetic": _add, "ties": _ties, "dare_ties": _dare_ties}
 
 def storages(model: torch.nn.Module) -> Mapping[str, torch.nn.Parameter]:
     """The model's parameters by name, each storage once: tied embeddings have one entry."""
-    found: dict[str, torch.nn.Parameter] = {}
+    parameters: dict[str, torch.nn.Parameter] = {}
     seen: set[int] = set()
     for name, parameter in model.named_parameters():
         if parameter.data_ptr() not in seen:
             seen.add(parameter.data_ptr())
-            found[name] = parameter
-    return found
+            parameters[name] = parameter
+    return parameters

@@ -1,4 +1,4 @@
-"""What is kept between runs beside the generations: hashes of large files, and folders made once.
+"""The cache beside the generations: hashes of large files, and folders made once.
 
 In: files, or a recipe for a folder. Out: a SHA-256 that is computed again only when size or time of a file changed; a
 folder that is there in full or not at all. Left out on purpose: clearing up (delete the folder, it is all made again).

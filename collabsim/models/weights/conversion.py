@@ -119,8 +119,8 @@ def _save_tokenizer(file: Path, folder: Path, header: Header) -> None:
     if len(tokenizer) > facts.tokens:
         drop_strangers(folder, facts)
     reread = from_pretrained(str(folder), local_files_only=True)
-    if found := differences(reread, facts):
+    if differing := differences(reread, facts):
         raise DataError(
-            f"{file}: the converted tokenizer is not the one that the GGUF file describes: {'; '.join(found)}; "
+            f"{file}: the converted tokenizer is not the one that the GGUF file describes: {'; '.join(differing)}; "
             "use the model's original folder or hub id"
         )

@@ -1,4 +1,4 @@
-"""What a GGUF file says of itself: its metadata, and how long it must be.
+"""The header of a GGUF file: its metadata, and how long the file must be.
 
 In: a file. Out: a `Header`. Read with a few lines of our own: the reader of the `gguf` package takes 15 seconds of
 processor time for a vocabulary of 262,144 tokens and fails on cut files in many ways; this one takes a second, and
