@@ -93,5 +93,6 @@ def merged_parameters(model: Any) -> Iterator[tuple[str, Tensor]]:
         tensor = parameter.detach()
         if (layer := deltas.get(name)) is not None:
             with torch.no_grad():
-                tensor = tensor + layer.get_delta_weight(ADAPTER).to(tensor.dtype)
+                # Adapters are float32: the sum is computed in it, where rounding them first would round twice.
+                tensor = (tensor + layer.get_delta_weight(ADAPTER)).to(tensor.dtype)
         yield name.removeprefix(_PREFIX).replace(".base_layer.", "."), tensor

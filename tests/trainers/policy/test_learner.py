@@ -119,11 +119,14 @@ def test_adapters_start_alike_for_a_seed_and_leave_the_global_generator_alone(fo
 
 
 @needs_peft
-@pytest.mark.parametrize("kind", ["untied", "tied", "bfloat16"])
-def test_merged_weights_are_those_of_pefts_own_merge(folders, kind):
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("untied", "auto"), ("tied", "auto"), ("bfloat16", "auto"), ("bfloat16", "bfloat16"), ("bfloat16", "float32")],
+)
+def test_merged_weights_are_those_of_pefts_own_merge(folders, kind, dtype):
     import torch
 
-    learner = load(folders[kind], lora=adapters())
+    learner = load(folders[kind], lora=adapters(), dtype=dtype)
     disturb(learner)
     merged = copy.deepcopy(learner._model).merge_and_unload(safe_merge=False)
     expected = dict(merged.named_parameters())
