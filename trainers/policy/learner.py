@@ -67,9 +67,9 @@ class Learner:
         `dtype` is that of the weights held here; `auto` is float32 when they learn (in bfloat16 a step of 1e-6 is lost
         in rounding) and the folder's own under LoRA, whose adapters are float32 in any case. `autocast` computes in
         bfloat16 all the same, for scores and for what a transformers engine generates with this model.
-        `device` may be several, `cuda:0,cuda:1`: the layers are spread over them (see `layer_placement`). `gradient_checkpointing`
-        keeps only the borders of layers for the backward pass, at a third more time. Raises what `torch_loading.load` raises,
-        `ConfigError` for a model without output embeddings, `PrerequisiteError` without peft.
+        `device` may be several, `cuda:0,cuda:1`: the layers are spread over them (see `layer_placement`).
+        `gradient_checkpointing` keeps only the borders of layers for the backward pass, at a third more time. Raises what
+        `torch_loading.load` raises, `ConfigError` for a model without output embeddings, `PrerequisiteError` without peft.
         """
         folder = Path(folder)
         devices = device_names(device)

@@ -2,7 +2,8 @@
 
 In: a local Hugging Face folder and its settings. Out: a running `Engine`: in process on a CPU, in its own process on a
 GPU. All engines are closed at the end of the program, also after an error or Ctrl-C. Nothing here imports vLLM before an
-engine is asked for. Left out on purpose: finding weights, chat templates, one engine for many seats (see `shared_engines.py`).
+engine is asked for. Left out on purpose: finding weights, chat templates, one engine for many seats
+(`shared_engines.py`).
 """
 
 from __future__ import annotations
