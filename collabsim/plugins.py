@@ -7,15 +7,15 @@ imported before it is asked for. Left out on purpose: what is built in (the regi
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from collabsim.errors import PrerequisiteError
 
 
 @lru_cache(maxsize=1)
-def _all_points() -> EntryPoints:
-    """Those of every group: reading the installed packages takes a tenth of a second, so all groups share it."""
+def _all_points() -> Any:
+    """An `EntryPoints` every group: reading the installed packages takes a tenth of a second, so all groups share it."""
     return entry_points()
 
 
