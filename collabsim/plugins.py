@@ -15,7 +15,7 @@ from collabsim.errors import PrerequisiteError
 
 @lru_cache(maxsize=1)
 def _all_points() -> Any:
-    """An `EntryPoints` every group: reading the installed packages takes a tenth of a second, so all groups share it."""
+    """`EntryPoints` of every group: reading the installed packages takes a tenth of a second, so all groups share it."""
     return entry_points()
 
 
