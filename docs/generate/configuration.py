@@ -23,7 +23,14 @@ from pydantic_core import PydanticUndefined
 
 PAGE = Path(__file__).parents[1] / "configuration.md"
 MARKED = re.compile(r"(<!-- keys: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-PLAIN = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`", Any: "anything", type(None): "`null`"}
+PLAIN = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "`true` or `false`",
+    Any: "anything",
+    type(None): "`null`",
+}
 LIMITS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 LONGEST_DEFAULT = 60
 
@@ -39,7 +46,9 @@ def page(markdown: str) -> str:
 
 def _table(rows: list[Key]) -> str:
     head = ["| key | takes | default | meaning |", "|---|---|---|---|"]
-    return "\n".join(head + [f"| `{key}` | {takes} | {default} | {text} |" for key, takes, default, text in rows]) + "\n"
+    return (
+        "\n".join(head + [f"| `{key}` | {takes} | {default} | {text} |" for key, takes, default, text in rows]) + "\n"
+    )
 
 
 # ---- sections of a config ------------------------------------------------------------------------------------------
@@ -103,7 +112,9 @@ def keys_of(kind: type) -> Iterator[Key]:
 def _meanings(kind: type) -> dict[str, str]:
     """The attribute docstrings of a class and its bases, and `MEANINGS` for keys that have none."""
     told: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
+    for base in reversed(
+        kind.__mro__[: kind.__mro__.index(BaseModel)] if issubclass(kind, BaseModel) else kind.__mro__
+    ):
         told |= {name: text for name, text in MEANINGS.get(base.__name__, {}).items() if name not in told}
         told |= _attribute_docstrings(base)
     return told
@@ -125,7 +136,12 @@ def _attribute_docstrings(kind: type) -> dict[str, str]:
 def _limits(kind: type, name: str) -> str:
     """`above 0` and the like."""
     metadata = kind.model_fields[name].metadata if issubclass(kind, BaseModel) else ()
-    told = [f"{word} {limit:g}" for entry in metadata for sign, word in LIMITS.items() if (limit := getattr(entry, sign, None)) is not None]
+    told = [
+        f"{word} {limit:g}"
+        for entry in metadata
+        for sign, word in LIMITS.items()
+        if (limit := getattr(entry, sign, None)) is not None
+    ]
     return " and ".join(told)
 
 
@@ -168,11 +184,21 @@ def _takes(annotation: Any, limits: str = "") -> str:
         return " or ".join(_takes(part, limits) for part in inner if part is not type(None))
     if _is_section(annotation):
         return f"section `{_places()[annotation]}`"
-    if origin is dict or origin is Mapping or origin is types.MappingProxyType or annotation is dict or str(origin) == "<class 'collections.abc.Mapping'>":
+    if (
+        origin is dict
+        or origin is Mapping
+        or origin is types.MappingProxyType
+        or annotation is dict
+        or str(origin) == "<class 'collections.abc.Mapping'>"
+    ):
         return f"name: {_takes(inner[1])}" if inner else "names with values"
     if origin in (list, tuple) or str(origin) == "<class 'collections.abc.Sequence'>":
         parts = [part for part in inner if part is not Ellipsis]
-        return f"list of {_takes(parts[0])}" if origin is not tuple or Ellipsis in inner else " and ".join(map(_takes, parts))
+        return (
+            f"list of {_takes(parts[0])}"
+            if origin is not tuple or Ellipsis in inner
+            else " and ".join(map(_takes, parts))
+        )
     word = PLAIN.get(annotation, getattr(annotation, "__name__", str(annotation)))
     return f"{word} {limits}" if limits and annotation in (int, float) else word
 
@@ -191,7 +217,11 @@ def model_options() -> dict[str, list[Key]]:
 
     from collabsim.models.resolve import resolve_model
 
-    beside = {"simulated": {"name"}, "openai": {"model", "base_url", "revision"}, "local": {"spec", "engine", "revision_of_weights"}}
+    beside = {
+        "simulated": {"name"},
+        "openai": {"model", "base_url", "revision"},
+        "local": {"spec", "engine", "revision_of_weights"},
+    }
     specs = {"simulated": "simulated:", "openai": "openai:NAME", "local": "a-folder"}
     tables = {}
     for scheme, spec in specs.items():
@@ -220,7 +250,12 @@ def protocol_options() -> dict[str, list[Key]]:
 
 def _annotated_limits(hint: Any) -> str:
     entries = [part for field in getattr(hint, "__metadata__", ()) for part in getattr(field, "metadata", [field])]
-    told = [f"{word} {limit:g}" for entry in entries for sign, word in LIMITS.items() if (limit := getattr(entry, sign, None)) is not None]
+    told = [
+        f"{word} {limit:g}"
+        for entry in entries
+        for sign, word in LIMITS.items()
+        if (limit := getattr(entry, sign, None)) is not None
+    ]
     return " and ".join(told)
 
 
