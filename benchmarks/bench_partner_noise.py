@@ -21,7 +21,8 @@ import torch
 from collabsim.trainers.losses import loss_named
 from collabsim.trainers.objectives import parse_objective
 from collabsim.trainers.partner_noise import Noise
-from collabsim.trainers.rollouts import RolloutPlan, Visit, collect
+from collabsim.trainers.records import Visit
+from collabsim.trainers.rollouts import RolloutPlan, collect
 from recording import record
 from scripted import Scripted
 from tabular import Noisy, Tabular

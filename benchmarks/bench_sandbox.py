@@ -8,9 +8,9 @@ import time
 import pytest
 from recording import record
 
-from collabsim.tasks.sandbox.floor import sandbox_report
-from collabsim.tasks.sandbox.pool import Sandbox
-from collabsim.tasks.sandbox.report import Examination, Report, Script
+from collabsim.sandbox.floor import sandbox_report
+from collabsim.sandbox.report import Examination, Report, Script
+from collabsim.sandbox.worker_pool import Sandbox
 
 N = 60
 LEAST_A_SECOND = 8  # of trivial programs on two cores: issue 4

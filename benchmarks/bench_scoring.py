@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from recording import record
 
-from collabsim.tasks import Item, ItemView, score_answer, scorer_for
+from collabsim.item import Item, ItemView
+from collabsim.tasks import score_answer, scorer_for
 
 VECTORS = Path(__file__).parents[1] / "tests" / "vectors"
 LEAST_PER_SECOND = 5_000

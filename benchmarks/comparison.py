@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from collabsim.trainers.comparing import COMPARE_FILE, PICTURE_FILE
-from collabsim.trainers.matrix import Cell
+from collabsim.trainers.compare.comparison import COMPARE_FILE, PICTURE_FILE
+from collabsim.trainers.compare.matrix import Cell
 from collabsim.trainers.metrics import read_metrics
 from collabsim.trainers.training import BEFORE_FILE
 from recording import RESULTS, record

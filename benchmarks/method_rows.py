@@ -23,10 +23,10 @@ from collabsim.coalitions.intervals import Estimate, mean_interval
 from collabsim.coalitions.masks import full
 from collabsim.episode import Episode
 from collabsim.errors import MissingOutcomesError
-from collabsim.fitting import afit
 from collabsim.loop import run_sync
 from collabsim.run_folder import OUTCOMES_FILE, write_json
 from collabsim.store import GenerationStore
+from collabsim.system.fitting import afit
 from collabsim.tasks import Task
 
 TEMPERATURE = 0.7

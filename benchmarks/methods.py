@@ -25,8 +25,8 @@ from recording import RESULTS
 from rich.console import Console
 
 from collabsim import sweep
+from collabsim.config.assemble import make_pool, make_system, make_task
 from collabsim.config.read import identity_fields, parse_config
-from collabsim.config.resolve import make_pool, make_system, make_task
 from collabsim.config.schema import Config
 from collabsim.errors import CollabsimError
 from collabsim.report.progress import RichProgress

@@ -17,7 +17,8 @@ from statistics import median
 from langgraph.graph import StateGraph
 
 from collabsim import Pool, SimulatedModel, State, System
-from collabsim.tasks import Item, make_item
+from collabsim.item import Item
+from collabsim.tasks import make_item
 
 PROTOCOLS = ("majority_vote", "debate", "mixture_of_agents", "prompt_router")
 MOST_TIMES_BARE = 1.5

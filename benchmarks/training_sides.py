@@ -23,7 +23,7 @@ from collabsim.trainers.batches import Source
 from collabsim.trainers.crl import Training
 from collabsim.trainers.metrics import TrainProgress
 from collabsim.trainers.partner_noise import visit_seed
-from collabsim.trainers.policy import Policy
+from collabsim.trainers.policy.policy import Policy
 from collabsim.trainers.rollouts import plan_of
 from training_trl import Trl
 from training_work import DRAWS, GROUP, Step, prepared, system_of, visits
@@ -34,8 +34,8 @@ from collabsim.store import GenerationStore
 
 def open_policy(engine: str) -> Policy:
     """The learner and its engine, whose replies end by their length alone."""
-    from collabsim.models import vllm_cpu
-    from collabsim.models.vllm_requests import sampling_params
+    from collabsim.models.engines import vllm_cpu
+    from collabsim.models.engines.vllm_requests import sampling_params
 
     def whole_length(request: Any) -> Any:
         params = sampling_params(request)

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.trainers.item_order import visits_of_step
-from collabsim.trainers.rollouts import Visit
+from collabsim.trainers.records import Visit
 from collabsim.trainers.setup import Prepared, prepare
 
 from collabsim.episode import Reply, Usage
+from collabsim.item import Answer, Score
 from collabsim.request import Request
 from collabsim.store import GenerationStore
-from collabsim.system import System
-from collabsim.tasks.item import Answer, Score
+from collabsim.system.system import System
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "train_vote.yaml"
 GROUP, ITEMS, TOKENS, LR, DRAWS = 8, 4, 8, 5e-6, 4

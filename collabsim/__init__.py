@@ -10,71 +10,120 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collabsim.asking import ABSENT, Ask, AskRole, ask
     from collabsim.coalitions.sweep import SweepResult, asweep, sweep
-    from collabsim.context import RunContext, context_of
+    from collabsim.context import RunContext
     from collabsim.episode import Call, Episode, Output, Reply
+    from collabsim.foreign.graph_system import from_graph
     from collabsim.foreign.seat_model import SeatModel
-    from collabsim.models.identified import identified
-    from collabsim.models.simulated import SimulatedModel
+    from collabsim.item import Item, Score
+    from collabsim.models.chat.identified import identified
+    from collabsim.models.simulation.simulated import SimulatedModel
+    from collabsim.nodes.asking import ABSENT, Ask, AskRole, ask
+    from collabsim.nodes.current_run import context_of
+    from collabsim.nodes.state import State, last_replies, slot
+    from collabsim.nodes.voting import plurality, share
     from collabsim.pool import Pool, Seat
     from collabsim.protocols import protocol
     from collabsim.request import Message, Sampling, with_text
-    from collabsim.state import State, last_replies, slot
     from collabsim.store import GenerationStore
-    from collabsim.system import System
-    from collabsim.tasks import Item, Score, Task, load_task, make_item, score_answer
-    from collabsim.voting import plurality, share
+    from collabsim.system.system import System
+    from collabsim.tasks import Task, load_task, make_item, score_answer
+
+    __version__: str
 
 _HOME = {
-    "ABSENT": "asking",
-    "Ask": "asking",
-    "AskRole": "asking",
+    "ABSENT": "nodes.asking",
+    "Ask": "nodes.asking",
+    "AskRole": "nodes.asking",
     "Call": "episode",
     "Episode": "episode",
     "GenerationStore": "store",
-    "Item": "tasks",
+    "Item": "item",
     "Message": "request",
     "Output": "episode",
     "Pool": "pool",
     "Reply": "episode",
     "RunContext": "context",
     "Sampling": "request",
-    "Score": "tasks",
+    "Score": "item",
     "Seat": "pool",
     "SeatModel": "foreign.seat_model",
-    "SimulatedModel": "models.simulated",
-    "State": "state",
+    "SimulatedModel": "models.simulation.simulated",
+    "State": "nodes.state",
     "SweepResult": "coalitions.sweep",
-    "System": "system",
+    "System": "system.system",
     "Task": "tasks",
-    "ask": "asking",
+    "ask": "nodes.asking",
     "asweep": "coalitions.sweep",
-    "context_of": "context",
-    "last_replies": "state",
-    "identified": "models.identified",
+    "context_of": "nodes.current_run",
+    "from_graph": "foreign.graph_system",
+    "identified": "models.chat.identified",
+    "last_replies": "nodes.state",
     "load_task": "tasks",
     "make_item": "tasks",
-    "plurality": "voting",
+    "plurality": "nodes.voting",
     "protocol": "protocols",
     "score_answer": "tasks",
-    "share": "voting",
-    "slot": "state",
+    "share": "nodes.voting",
+    "slot": "nodes.state",
     "sweep": "coalitions.sweep",
     "with_text": "request",
 }
 
-__all__ = [*sorted(_HOME)]
+__all__ = [
+    "ABSENT",
+    "Ask",
+    "AskRole",
+    "Call",
+    "Episode",
+    "GenerationStore",
+    "Item",
+    "Message",
+    "Output",
+    "Pool",
+    "Reply",
+    "RunContext",
+    "Sampling",
+    "Score",
+    "Seat",
+    "SeatModel",
+    "SimulatedModel",
+    "State",
+    "SweepResult",
+    "System",
+    "Task",
+    "__version__",
+    "ask",
+    "asweep",
+    "context_of",
+    "from_graph",
+    "identified",
+    "last_replies",
+    "load_task",
+    "make_item",
+    "plurality",
+    "protocol",
+    "score_answer",
+    "share",
+    "slot",
+    "sweep",
+    "with_text",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its module on first use."""
-    if name not in _HOME:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("collabsim")
+    elif name in _HOME:
+        value = getattr(import_module(f"collabsim.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module 'collabsim' has no attribute {name!r}")
-    value = getattr(import_module(f"collabsim.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *_HOME]
+    return [*globals(), *__all__]

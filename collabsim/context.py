@@ -3,28 +3,37 @@
 In: a system, an item, a coalition, a seed. Out: one frozen `RunContext` per run, which nodes read and never change.
 Toggling a seat and swapping a model are a change of this object, never a rebuild of the graph.
 
-Graphs of ours get it as LangGraph's runtime context; foreign graphs, which may use that slot themselves, get it through
-a context variable. `context_of` hides which.
+Left out on purpose: how a node gets hold of its run; see `nodes.current_run`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from collabsim.errors import ProtocolError
+from collabsim.item import Answers, ItemView
 from collabsim.pool import Pool, Seat
 from collabsim.seeds import derive_seed
-from collabsim.tasks.item import Answers, ItemView
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
     from collabsim.episode import Call, Reply
     from collabsim.request import Request
-    from collabsim.store import GenerationStore
+
+
+class Generations(Protocol):
+    """Where the replies of a run come from; `store.GenerationStore` is one."""
+
+    async def fetch(self, model: BaseChatModel, request: Request) -> tuple[Reply, str, bool]:
+        """The reply to a request, the key that it is kept under, and whether it was there already.
+
+        Raises `CallError` when the call fails.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +79,7 @@ class RunContext:
     roles: Mapping[str, str]
     """Role to the seat or helper that holds it in this run; a role that nobody can hold is missing."""
     answers: Answers
-    store: GenerationStore
+    store: Generations
     recorder: Recorder
     fitted: Mapping[str, Any] = field(default_factory=dict)
     """What the protocol's `fit` made on dev items; empty without."""
@@ -118,22 +127,3 @@ def item_order(run_seed: int, item_id: str, twins: tuple[tuple[str, str], ...]) 
         return derive_seed("order", run_seed, item_id, first), derive_seed("order", run_seed, item_id, seat), seat
 
     return tuple(seat for seat, _ in sorted(twins, key=place))
-
-
-CURRENT_RUN: ContextVar[RunContext | None] = ContextVar("collabsim_run", default=None)
-
-
-def context_of(runtime: Any) -> RunContext:
-    """The run that a node is part of, from LangGraph's runtime or from the context variable.
-
-    Outside any run (a graph opened in LangGraph's own tools) it is a playground of simulated models.
-    """
-    context = getattr(runtime, "context", None)
-    if isinstance(context, RunContext):
-        return context
-    current = CURRENT_RUN.get()
-    if current is not None:
-        return current
-    from collabsim.playground import playground_context
-
-    return playground_context()

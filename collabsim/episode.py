@@ -7,12 +7,10 @@ outcome is `None` and its `error` says why; it never becomes a zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collabsim.tasks.item import Score
-
-Verdict = Literal["right", "partial", "wrong", "unparsed", "error"]
+    from collabsim.item import Score, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,9 @@ sweep: it is recorded as a `RunError` (see `episode.py`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class CollabsimError(Exception):
     """Base of all errors that are addressed to the user."""
@@ -50,3 +53,9 @@ class ContextOverflowError(CallError):
 
 class TrainingError(CollabsimError):
     """Training cannot go on: a loss or a gradient that is not finite, or a step in which every run failed."""
+
+
+def nearest(word: object, known: Iterable[object]) -> str:
+    """` (did you mean 'x'?)` for the closest known word, or nothing: the end of a message about an unknown name."""
+    close = get_close_matches(str(word), [str(name) for name in known], n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from collabsim.errors import ConfigError
-from collabsim.models.base import identity_of
+from collabsim.errors import ConfigError, nearest
+from collabsim.identity import identity_of
 from collabsim.request import Message, Messages, Sampling
 from collabsim.seeds import digest
 
@@ -129,9 +128,3 @@ def _as_seat(name: str, value: Any) -> Seat:
             f"seat {name!r}: expected a LangChain chat model or a collabsim.Seat, got {type(value).__name__}"
         )
     return Seat(name, value)
-
-
-def nearest(word: str, known: Any) -> str:
-    """` (did you mean 'x'?)` for the closest known word, or nothing."""
-    close = get_close_matches(str(word), [str(name) for name in known], n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""

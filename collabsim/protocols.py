@@ -15,8 +15,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints, overload
 
-from collabsim.errors import ConfigError, ProtocolError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, ProtocolError, nearest
 from collabsim.recipes import registered_recipes
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-from collabsim import Pool, SeatModel, SimulatedModel, System, load_task, sweep
+from collabsim import Pool, SeatModel, SimulatedModel, from_graph, load_task, sweep
 
 researcher, writer, critic = SeatModel("researcher"), SeatModel("writer"), SeatModel("critic")
 
@@ -109,7 +109,7 @@ def main() -> None:
     """The worth of every node, then of every model."""
     task = load_task("reasoning_gym:chain_sum", options={"min_terms": 2, "max_terms": 3}, limit=40, seed=1)
     for players in (["plan", "research", "write", "review"], ["researcher", "writer", "critic"]):
-        result = sweep(System.from_graph(app, POOL, players=players, **READ), task, method="exact")
+        result = sweep(from_graph(app, POOL, players=players, **READ), task, method="exact")
         for name, estimate in result.values["shapley"].items():
             low, high = estimate["ci95"]
             print(f"{name:<12}{estimate['value']:7.3f} [{low:.3f}, {high:.3f}]")

@@ -20,10 +20,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from collabsim.trainers.matrix import Matrix, read_matrix
+from collabsim.trainers.compare.matrix import Matrix, read_matrix
 
 from collabsim import Item, Pool, Reply, Seat, System, load_task
-from collabsim.config.resolve import make_task
+from collabsim.config.assemble import make_task
 from collabsim.config.schema import Config
 
 
@@ -198,10 +198,10 @@ def write_start(folder: Path, texts: Sequence[str], seed: int) -> None:
 def teach(folder: Path, lessons: Sequence[Lesson], steps: int, batch: int, rate: float, seed: int) -> None:
     """Maximum likelihood of the replies, `steps` batches drawn at random."""
     import torch
-    from collabsim.trainers.learner import Learner
-    from collabsim.trainers.rows import TokenRow
+    from collabsim.trainers.policy.learner import Learner
+    from collabsim.trainers.policy.token_row import TokenRow
 
-    from collabsim.models.template import Prompter
+    from collabsim.models.local.template import Prompter
     from collabsim.models.weights import find_weights
     from collabsim.request import as_messages
 

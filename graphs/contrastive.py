@@ -22,7 +22,7 @@ from collabsim.protocols import protocol
 from .joint import joint_graph
 
 if TYPE_CHECKING:
-    from collabsim.models.logits import Logprobs
+    from collabsim.models.engines.logits import Logprobs
 
 _LEAST = -100.0  # log-probability below which tokens are equally impossible: the gap stays a number
 

@@ -15,11 +15,11 @@ from langgraph.graph import StateGraph
 from pydantic import Field
 
 from collabsim.context import RunContext
+from collabsim.nodes.quoting import check_placeholder, fill, quote_all, with_answers
+from collabsim.nodes.state import State, last_replies
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Message, Messages, with_text
-from collabsim.state import State, last_replies
 
 from .endings import ReadAnswers, end_by_role, end_by_vote
 from .rounds import add_round, new_graph

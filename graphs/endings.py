@@ -8,12 +8,13 @@ from typing import Any
 
 from langgraph.graph import END, StateGraph
 
-from collabsim.asking import AskRole, computation
-from collabsim.context import RunContext, context_of
-from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
+from collabsim.context import RunContext
+from collabsim.nodes.asking import AskRole, computation
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.quoting import check_placeholder, fill, quote_all, with_answers
+from collabsim.nodes.state import State, last_replies, slot
+from collabsim.nodes.voting import plurality, share
 from collabsim.request import Messages, with_text
-from collabsim.state import State, last_replies, slot
-from collabsim.voting import plurality, share
 
 from .rounds import join
 

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 
 from collabsim.context import RunContext
 from collabsim.errors import ConfigError
+from collabsim.item import Item, ItemView
 from collabsim.models.weights import find_weights
-from collabsim.models.weights.packages import require
-from collabsim.models.weights.quiet import quiet_transformers
-from collabsim.tasks.item import Item, ItemView
+from collabsim.models.weights.loading_lock import quiet_transformers
+from collabsim.models.weights.optional_packages import require
 
 Vector: TypeAlias = dict[str, float]
 MOST_WORDS = 2000

@@ -15,14 +15,15 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import StateGraph
 from pydantic import Field
 
-from collabsim.asking import ask
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Reply
+from collabsim.nodes.asking import ask
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.quoting import check_placeholder, fill, quote, quote_all, with_answers, with_words
+from collabsim.nodes.state import Replies, State, last_replies, merge, slot
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import check_placeholder, fill, quote, quote_all, with_answers, with_words
 from collabsim.request import Message, Messages, with_text
-from collabsim.state import Replies, State, last_replies, merge, slot
 
 from .debate import JUDGE
 from .endings import ReadAnswers, end_by_role, end_by_vote

@@ -19,11 +19,11 @@ from langgraph.graph import StateGraph
 from pydantic import Field
 
 from collabsim.context import RunContext
-from collabsim.fitting import dev_outcomes
+from collabsim.item import Item
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.system import System
-from collabsim.tasks.item import Item
+from collabsim.system.fitting import dev_outcomes
+from collabsim.system.system import System
 
 from .features import Vector, dot, fit_vectors, question_vector
 from .routing import routed_graph

@@ -16,12 +16,12 @@ from langgraph.graph import StateGraph
 
 from collabsim.context import RunContext
 from collabsim.errors import MissingOutcomesError, ProtocolError
+from collabsim.item import Item
 from collabsim.models.merging import Recipe
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.roles import by_rank
-from collabsim.system import System
-from collabsim.tasks.item import Item
+from collabsim.system.system import System
 
 from .merged import ABSENT, AnswerAsOne, merged_graph
 from .soup import soup

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 from langgraph.graph import END, START, StateGraph
 
-from collabsim.asking import ask
-from collabsim.asking_jointly import ask_joint
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Reply
-from collabsim.state import slot
-from collabsim.voting import share
+from collabsim.nodes.asking import ask
+from collabsim.nodes.asking_jointly import ask_joint
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.state import slot
+from collabsim.nodes.voting import share
 
 from .rounds import new_graph
 
 if TYPE_CHECKING:
-    from collabsim.models.joint import Combine
+    from collabsim.models.local.joint_model import Combine
 
 Choose = Callable[[RunContext], "tuple[Sequence[str], Combine]"]
 """Who writes in a run with two or more present seats, in the order that the rule reads them, and the rule."""

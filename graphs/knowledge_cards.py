@@ -14,15 +14,16 @@ from typing import Annotated, Any
 from langgraph.graph import END, StateGraph
 from pydantic import Field
 
-from collabsim.asking import ask
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Reply
+from collabsim.nodes.asking import ask
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.quoting import check_placeholder, fill, quote_all, with_words
+from collabsim.nodes.state import Replies, State, slot
+from collabsim.nodes.voting import share
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import check_placeholder, fill, quote_all, with_words
 from collabsim.request import Messages, with_text
-from collabsim.state import Replies, State, slot
-from collabsim.voting import share
 
 from .rounds import add_round, join, new_graph
 

@@ -14,15 +14,14 @@ from langgraph.graph import StateGraph
 from pydantic import Field
 
 from collabsim.context import RunContext
-from collabsim.errors import ConfigError
+from collabsim.errors import ConfigError, nearest
 from collabsim.playground import playground_graph
-from collabsim.pool import nearest
 from collabsim.protocols import protocol
 
 from .joint import joint_graph
 
 if TYPE_CHECKING:
-    from collabsim.models.logits import Logprobs
+    from collabsim.models.engines.logits import Logprobs
 
 Rule = Literal["mean", "product"]
 

@@ -8,13 +8,14 @@ from typing import Any
 
 from langgraph.graph import END, START, StateGraph
 
-from collabsim.asking_merged import ask_merged
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Reply
 from collabsim.models.merging import Recipe
+from collabsim.nodes.asking_merged import ask_merged
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.state import slot
+from collabsim.nodes.voting import share
 from collabsim.protocols import protocol
-from collabsim.state import slot
-from collabsim.voting import share
 
 from .rounds import new_graph
 

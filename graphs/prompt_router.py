@@ -16,15 +16,15 @@ from typing import Any
 
 from langgraph.graph import START, StateGraph
 
-from collabsim.asking import AskRole
 from collabsim.context import RunContext
+from collabsim.item import Item
+from collabsim.nodes.asking import AskRole
+from collabsim.nodes.quoting import check_placeholder, fill
+from collabsim.nodes.state import State, slot
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import check_placeholder, fill
 from collabsim.request import Messages, with_text
-from collabsim.state import State, slot
-from collabsim.system import System
-from collabsim.tasks.item import Item
+from collabsim.system.system import System
 
 from .endings import end_by_reply
 from .rounds import add_round, new_graph

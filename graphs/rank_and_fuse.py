@@ -18,16 +18,17 @@ from typing import Annotated, Any, Literal
 from langgraph.graph import END, StateGraph
 from pydantic import Field
 
-from collabsim.asking import AskRole, ask
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Reply
+from collabsim.nodes.asking import AskRole, ask
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.quoting import check_placeholder, fill, quote_all, with_answers
+from collabsim.nodes.state import State, last_replies, slot
+from collabsim.nodes.voting import share
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Messages, with_text
-from collabsim.state import State, last_replies, slot
-from collabsim.tasks.scorers.text import final_part
-from collabsim.voting import share
+from collabsim.scorers.reading.text import final_part
 
 from .prompt_router import chosen_number
 from .rounds import add_round, join, new_graph

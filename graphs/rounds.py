@@ -7,8 +7,8 @@ from typing import Any
 
 from langgraph.graph import START, StateGraph
 
-from collabsim.asking import Ask, Prompt, opening
-from collabsim.state import State, slot
+from collabsim.nodes.asking import Ask, Prompt, opening
+from collabsim.nodes.state import State, slot
 
 
 def new_graph(schema: type = State) -> StateGraph[Any, Any, Any, Any]:

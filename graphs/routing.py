@@ -12,10 +12,11 @@ from typing import Any
 
 from langgraph.graph import START, StateGraph
 
-from collabsim.asking import computation
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
+from collabsim.nodes.asking import computation
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.state import State
 from collabsim.request import Messages
-from collabsim.state import State
 
 from .endings import end_by_reply
 from .rounds import add_round, new_graph

@@ -14,14 +14,15 @@ from typing import Annotated, Any
 from langgraph.graph import END, StateGraph
 from pydantic import Field
 
-from collabsim.asking import computation
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Output, Reply
+from collabsim.nodes.asking import computation
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.state import State, slot
+from collabsim.nodes.voting import leading, share
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.request import Messages
-from collabsim.state import State, slot
-from collabsim.voting import leading, share
 
 from .rounds import add_round, join, new_graph
 

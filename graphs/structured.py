@@ -23,17 +23,18 @@ import networkx as nx
 from langgraph.graph import END, StateGraph
 from pydantic import Field
 
-from collabsim.asking import ask
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Reply
 from collabsim.errors import ConfigError
+from collabsim.nodes.asking import ask
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.quoting import check_placeholder, fill, quote_all, with_answers
+from collabsim.nodes.state import Replies, State, last_replies, slot
+from collabsim.nodes.voting import plurality, share
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Message, Messages, with_text
 from collabsim.seeds import canonical_json
-from collabsim.state import Replies, State, last_replies, slot
-from collabsim.voting import plurality, share
 
 from .debate import REVISE
 from .rounds import add_round, join, new_graph

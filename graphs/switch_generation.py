@@ -18,14 +18,15 @@ from typing import Annotated, Any
 from langgraph.graph import END, START, StateGraph
 from pydantic import Field
 
-from collabsim.asking import ask
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Output, Reply
+from collabsim.nodes.asking import ask
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.quoting import has_words
+from collabsim.nodes.state import State
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
-from collabsim.quoting import has_words
 from collabsim.request import Message, Messages, with_text
-from collabsim.state import State
 
 from .rounds import new_graph
 

@@ -16,17 +16,17 @@ from typing import Annotated, Any
 from langgraph.graph import END, StateGraph
 from pydantic import Field
 
-from collabsim.asking import Ask, AskRole, computation
-from collabsim.context import RunContext, context_of
+from collabsim.context import RunContext
 from collabsim.episode import Reply
-from collabsim.errors import ConfigError
+from collabsim.errors import ConfigError, nearest
+from collabsim.nodes.asking import Ask, AskRole, computation
+from collabsim.nodes.current_run import context_of
+from collabsim.nodes.quoting import check_placeholder, fill, quote_all, with_answers
+from collabsim.nodes.state import State, slot
+from collabsim.nodes.voting import plurality, share
 from collabsim.playground import playground_graph
-from collabsim.pool import nearest
 from collabsim.protocols import protocol
-from collabsim.quoting import check_placeholder, fill, quote_all, with_answers
 from collabsim.request import Messages, with_text
-from collabsim.state import State, slot
-from collabsim.voting import plurality, share
 
 from .rounds import add_round, join, new_graph
 

@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import pytest
 
+from collabsim.item import Item, ItemView
 from collabsim.request import Message
+from collabsim.sandbox.floor import sandbox_report
+from collabsim.scorers.code.code_scorer import CodeScorer
 from collabsim.seeds import digest
-from collabsim.tasks.item import Item, ItemView
 from collabsim.tasks.moco import moco_folder
-from collabsim.tasks.sandbox.floor import sandbox_report
-from collabsim.tasks.scorers.code_scorer import CodeScorer
 
 SOLUTIONS = Path(__file__).parent / "sandbox" / "solutions.txt"
 

@@ -4,8 +4,8 @@ import pytest
 from langgraph.graph import END, START, StateGraph
 
 from collabsim import Ask, State, ask, context_of, last_replies, protocol, share, slot
+from collabsim.nodes.voting import plurality
 from collabsim.testing import check_protocol
-from collabsim.voting import plurality
 
 
 def vote_graph(seats, vote, prompt=None):

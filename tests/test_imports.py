@@ -104,7 +104,7 @@ def unseeded_calls(source: str) -> list[str]:
         ("from . import graphs", "collabsim"),
         ("from ..trainers import crl", "collabsim.cli"),
         ("def f():\n    import trainers", "collabsim.store"),
-        ("if TYPE_CHECKING:\n    from collabsim.trainers.policy import Policy", "collabsim.models"),
+        ("if TYPE_CHECKING:\n    from collabsim.trainers.policy.policy import Policy", "collabsim.models"),
         ("from collabsim.graphs.state import State", "collabsim.graphs"),
         ("import graphs.state", "collabsim.graphs"),
         ("from collabsim.trainers import crl", "collabsim.graphs"),
@@ -118,7 +118,7 @@ def test_the_reader_sees_an_import_against_the_arrows(source, package):
 @pytest.mark.parametrize(
     ("source", "package"),
     [
-        ("from collabsim.state import State", "collabsim.graphs"),
+        ("from collabsim.nodes.state import State", "collabsim.graphs"),
         ("from .rounds import vote", "collabsim.graphs"),
         ("from . import rounds", "collabsim.trainers"),
         ("import graphslib, trainers_of_mine", "collabsim"),

@@ -9,22 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .finetuning import FinetuneResult, amultiagent_finetuning, multiagent_finetuning
-    from .finetuning_settings import FinetuneConfig
-    from .policy import Policy
+    from .finetune.finetuning import FinetuneResult, amultiagent_finetuning, multiagent_finetuning
+    from .finetune.finetuning_settings import FinetuneConfig
+    from .launch import TrainResult, atrain, train
+    from .policy.policy import Policy
     from .settings import TrainConfig
-    from .training import TrainResult, atrain, train
 
 _HOME = {
-    "FinetuneConfig": "finetuning_settings",
-    "FinetuneResult": "finetuning",
-    "Policy": "policy",
+    "FinetuneConfig": "finetune.finetuning_settings",
+    "FinetuneResult": "finetune.finetuning",
+    "Policy": "policy.policy",
     "TrainConfig": "settings",
-    "TrainResult": "training",
-    "amultiagent_finetuning": "finetuning",
-    "atrain": "training",
-    "multiagent_finetuning": "finetuning",
-    "train": "training",
+    "TrainResult": "launch",
+    "amultiagent_finetuning": "finetune.finetuning",
+    "atrain": "launch",
+    "multiagent_finetuning": "finetune.finetuning",
+    "train": "launch",
 }
 
 __all__ = [

@@ -10,18 +10,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import ConfigError, DataError
+from collabsim.item import Item
 from collabsim.pool import Seat
-from collabsim.tasks.item import Item
 from collabsim.tasks.prompts import asked_form, asks_a_form
 
 from .advantages import Estimator
-from .groups import Group
 from .losses import Loss
-from .rows import Row, TokenRow
-from .updates import Example
+from .policy.token_row import TokenRow
+from .records import Example, Group, Row
 
 if TYPE_CHECKING:
-    from collabsim.models.template import Prompter
+    from collabsim.models.local.template import Prompter
 
 LIKELIHOOD = Loss("likelihood", Estimator("none"), clipped=False, cap=None)
 """With advantage 1 its gradient is that of -log p: no ratio, no importance weight."""

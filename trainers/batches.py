@@ -13,18 +13,18 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import TrainingError
+from collabsim.item import Item
 from collabsim.loop import run_sync
-from collabsim.system import System
-from collabsim.tasks.item import Item
+from collabsim.system.system import System
 
 from .advantages import Advantages
 from .baselines import LIKELIHOOD, gold_rows, right_rows
-from .groups import Counts, Group
 from .item_order import visits_of_step
 from .losses import Loss
-from .rollouts import RolloutPlan, Visit, collect
+from .records import Counts, Example, Group, Visit
+from .rollouts import RolloutPlan, collect
 from .settings import TrainConfig
-from .updates import Example, examples
+from .updates import examples
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -20,8 +20,8 @@ from typing import Any
 
 from collabsim.errors import DataError
 
-from .learner import Learner
-from .saving import WRITE_ERRORS, appearing, recover
+from .policy.learner import Learner
+from .policy.saving import WRITE_ERRORS, appearing, recover
 
 INDEX = "index.json"
 STATE, WEIGHTS, TRAINING = "state.json", "weights.safetensors", "training.pt"

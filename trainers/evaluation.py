@@ -22,8 +22,9 @@ from collabsim.coalitions.table import GameTable
 from collabsim.coalitions.valuation import valuate
 from collabsim.episode import Episode
 from collabsim.errors import MissingOutcomesError
-from collabsim.system import System
-from collabsim.tasks import Item, Task
+from collabsim.item import Item
+from collabsim.system.system import System
+from collabsim.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)

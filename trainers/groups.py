@@ -8,82 +8,13 @@ draw that failed for some is left out for all, or their baseline would not be on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
-from collabsim.episode import Call, Reply, RunError
+from collabsim.episode import Call, Reply
 from collabsim.errors import ConfigError
-from collabsim.tasks.item import Item
+from collabsim.item import Item
 
-from .objectives import Term
-from .rows import Row
-
-
-class GroupId(NamedTuple):
-    """What the runs of a group have in common."""
-
-    item: str
-    visit: int
-    attempt: int
-    term: Term
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One sample of the learner in a group: one run, or one for each partner draw when crossed."""
-
-    reward: float | None
-    """Mean outcome over the partner draws (minus the value without the learner under `leave_one_out`)."""
-    rows: tuple[Row, ...]
-    """One for each call of the learner, in a fixed order; empty when it was never asked."""
-    error: RunError | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What the runs of a group took, and what became of the learner's words."""
-
-    runs: int = 0
-    failed: int = 0
-    without_learner: int = 0
-    """Runs of the system without the learner: only `leave_one_out` makes any."""
-    outvoted: int = 0
-    """Runs whose final output is not what the learner answered itself."""
-    truncated: int = 0
-    """Learner replies that reached `max_tokens`."""
-    learner_calls: int = 0
-    learner_tokens: int = 0
-    """Tokens that the learner wrote."""
-    partner_calls: int = 0
-    partner_generations: int = 0
-    """Partner calls that the store could not serve."""
-    partner_tokens: int = 0
-    """Tokens written in these generations."""
-
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, name) + getattr(other, name) for name in Counts.__slots__))
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """G runs of one item that differ in the learner's samples."""
-
-    id: GroupId
-    weight: float
-    """Of its term in the objective."""
-    runs: tuple[Run, ...]
-    counts: Counts
-
-
-class Outcome(NamedTuple):
-    """One run of the system, as far as its group needs it."""
-
-    sample: int
-    draw: int
-    value: float | None
-    rows: tuple[Row, ...]
-    error: RunError | None
+from .records import Counts, Outcome, Run
 
 
 def assemble(outcomes: Sequence[Outcome], size: int, baseline: Mapping[int, float | None]) -> tuple[Run, ...]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from collabsim.item import Item
 from collabsim.seeds import derive_seed
-from collabsim.tasks.item import Item
 
-from .rollouts import Visit
+from .records import Visit
 
 
 def visits_of_step(items: Sequence[Item], seed: int, step: int, per_step: int) -> list[Visit]:

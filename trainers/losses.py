@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from collabsim.errors import ConfigError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, nearest
 
 from .advantages import Estimator
 

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from collabsim.errors import ConfigError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, nearest
 from collabsim.seeds import derive_seed
 
 Term = Literal["system", "individual", "leave_one_out"]
 CoalitionRule = Literal["full", "shapley"]
+Noise = Literal["crossed", "shared", "independent"]
+"""Which samples of the partners the runs of a group meet; see `partner_noise`."""
 TERMS: tuple[Term, ...] = ("system", "individual", "leave_one_out")
 
 

@@ -12,18 +12,18 @@ Seeds hold the visit of the item, so that a later visit meets other partners' sa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import networkx as nx
 
-from collabsim.asking import Ask, AskRole
 from collabsim.errors import ConfigError
+from collabsim.nodes.asking import Ask, AskRole
 from collabsim.roles import as_names
 from collabsim.seeds import derive_seed
-from collabsim.system import System
-from collabsim.topology import ask_nodes, opaque_nodes, topology
+from collabsim.system.system import System
+from collabsim.system.topology import ask_nodes, opaque_nodes, topology
 
-Noise = Literal["crossed", "shared", "independent"]
+from .objectives import Noise
 
 
 class Pair(NamedTuple):

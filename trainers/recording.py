@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from collabsim.context import Recorder
 from collabsim.episode import Call, Reply
+from collabsim.item import Item
 from collabsim.request import Request
 from collabsim.store import Fetched, GenerationStore
-from collabsim.tasks.item import Item
 
-from .rows import Row, make_row
+from .records import Row
+from .rows import make_row
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel

@@ -11,34 +11,24 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from collabsim.context import Recorder
 from collabsim.errors import ConfigError
 from collabsim.foreign.calls import require_paired
-from collabsim.system import System
-from collabsim.tasks.item import Item
+from collabsim.system.system import System
 
-from .groups import Counts, Group, GroupId, Outcome, assemble, cost, outvoted
-from .objectives import CoalitionRule, Objective, Term, draw_coalition
-from .partner_noise import Noise, Pair, check_noise, default_noise, pairs, visit_seed
+from .groups import assemble, cost, outvoted
+from .objectives import CoalitionRule, Noise, Objective, Term, draw_coalition
+from .partner_noise import Pair, check_noise, default_noise, pairs, visit_seed
 from .recording import LearnerRecorder, RolloutStore
+from .records import Counts, Group, GroupId, Outcome, Visit
 from .rows import check_sampling
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
     from .settings import TrainConfig
-
-
-class Visit(NamedTuple):
-    """An item that is trained on now."""
-
-    item: Item
-    number: int
-    """How often the item was trained on before."""
-    attempt: int = 0
-    """How often its group was drawn again in this visit."""
 
 
 @dataclass(frozen=True, slots=True)

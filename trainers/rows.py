@@ -1,4 +1,4 @@
-"""Rows: what one call of the learner becomes in training.
+"""From a call of the learner to a row of training.
 
 In: a call that was made during a rollout, with the exact tokens that the engine sampled. Out: a `Row` that holds these
 ids and their log-probabilities. Text is never tokenised again. A learner that is called k times in a run gives k rows,
@@ -8,38 +8,13 @@ which share the run's advantage; they are never joined into one sequence, for th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from collabsim.episode import Reply
 from collabsim.errors import CallError, ConfigError
 from collabsim.request import Request, Sampling
 
-
-class TokenRow(NamedTuple):
-    """One sampled reply in tokens: all of `ids` are trained, none of `prompt_ids` is."""
-
-    prompt_ids: tuple[int, ...]
-    ids: tuple[int, ...]
-    """Every sampled id, the end token included when it was sampled; no padding."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One call of the learner."""
-
-    tokens: TokenRow
-    logprobs: tuple[float, ...]
-    """Of each id under the distribution that the engine sampled it from."""
-    temperature: float
-    """Of that distribution; the learner's logits are divided by it."""
-    revision: str
-    """Version of the weights that spoke."""
-    draw: int
-    finish: str
-
-    def __len__(self) -> int:
-        return len(self.tokens.ids)
+from .policy.token_row import TokenRow
+from .records import Row
 
 
 def make_row(request: Request, reply: Reply) -> Row:

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from collabsim.config.schema import Section
-from collabsim.errors import ConfigError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, nearest
 
 from .losses import Loss, Norm, Unit, loss_named
-from .objectives import CoalitionRule, Objective, parse_objective
-from .partner_noise import Noise
+from .objectives import CoalitionRule, Noise, Objective, parse_objective
 
 if TYPE_CHECKING:
-    from .lora import LoraSettings
+    from .policy.lora import LoraSettings
 
 SUPERVISED = ("sft", "rft")
 """Objectives without a reward: golds, and the learner's own right answers."""
@@ -45,7 +43,7 @@ class LoraConfig(Section):
 
     def settings(self) -> LoraSettings:
         """As the learner takes it."""
-        from .lora import LoraSettings
+        from .policy.lora import LoraSettings
 
         return LoraSettings(self.rank, self.alpha, self.targets, self.seed)
 

@@ -11,22 +11,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from collabsim.config.assemble import make_system, make_task
 from collabsim.config.read import identity_fields, read_config
-from collabsim.config.resolve import make_system, make_task
 from collabsim.config.schema import Config
 from collabsim.seeds import digest
 
+from .launch import train
 from .settings import TrainConfig, parse_train
-from .splits import load_train_items
-from .training import train
+from .training_items import load_train_items
 
 if TYPE_CHECKING:
+    from collabsim.item import Item
     from collabsim.store import GenerationStore
-    from collabsim.system import System
-    from collabsim.tasks import Item, Task
+    from collabsim.system.system import System
+    from collabsim.tasks import Task
 
+    from .launch import TrainResult
     from .metrics import TrainProgress
-    from .training import TrainResult
 
 
 @dataclass(frozen=True)

@@ -1,164 +1,277 @@
-"""`train`: from a system, a task and settings to a trained policy.
+"""C-RL: train one seat of a live system on the outcome of the system as a whole.
 
-In: what a user has. Out: a `TrainResult`, and the folder of the training. Everything that can be wrong with the settings is
-found here, before a model is loaded. Left out on purpose: the loop itself; see `crl.py`.
+In: a system, a task, items to train on, settings, an open policy, a folder. Out: the content of `result.json`, beside
+metrics, checkpoints and the policy as a plain Hugging Face folder. The loop is `Training.run` and `Training.step`.
+What is chosen (the best checkpoint) is chosen on dev; the task's items are read before and after. Left out on purpose:
+how runs are made (`rollouts`), what a gradient is (`updates`), how weights reach the engine (`policy`).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from collabsim.errors import ConfigError
-from collabsim.models.dtype import computes_natively, likely_device
-from collabsim.models.local import LocalModel
-from collabsim.pool import Pool
-from collabsim.run_folder import RunFolder, read_json
-from collabsim.store import GenerationStore
-from collabsim.system import System
+from collabsim.loop import run_sync
+from collabsim.run_folder import FITTED_FILE, RunFolder, read_json, write_json
+from collabsim.system.fitted import Fitted
+from collabsim.system.fitting import afit
+from collabsim.system.system import System
 
-from .metrics import TrainProgress
-from .rollouts import check_plan, plan_of
-from .settings import TrainConfig, parse_train
-from .splits import check_disjoint
+from .batches import Batch, Source
+from .evaluation import Evaluation, evaluate, gain, score
+from .losses import Loss
+from .metrics import Metrics, TrainProgress
+from .partner_noise import evaluation_seed
+from .records import Counts
+from .rollouts import plan_of
+from .settings import TrainConfig
+from .stopwatch import Stopwatch
+from .updates import UpdateStats, update
 
 if TYPE_CHECKING:
-    from collabsim.tasks import Item, Task
+    from collabsim.item import Item
+    from collabsim.tasks import Task
 
-    from .policy import Policy
+    from .checkpoint import Checkpoint
+    from .policy.learner import Learner
+    from .policy.policy import Policy
+
 
 RESULT_FILE, BEFORE_FILE, POLICY_FOLDER, CHECKPOINTS_FOLDER = "result.json", "before.json", "policy", "checkpoints"
 
 
-@dataclass(frozen=True)
-class TrainResult:
-    """What a training came to."""
+class Training:
+    """One training, from its first or its latest step to its result."""
 
-    values: dict[str, Any]
-    """The content of `result.json`."""
-    out: Path | None
-    """The folder of the training; its `policy` is a pool member like any other."""
+    def __init__(
+        self,
+        system: System,
+        task: Task,
+        items: Sequence[Item],
+        config: TrainConfig,
+        policy: Policy,
+        folder: RunFolder,
+        concurrency: int,
+        progress: TrainProgress,
+    ) -> None:
+        from .checkpoint import Checkpoints
+        from .optimiser import make_optimiser, set_rate
 
+        self.system, self.task, self.items, self.config = system, task, items, config
+        self.policy, self.folder, self.concurrency, self.progress = policy, folder, concurrency, progress
+        self.optimizer = make_optimiser(policy.learner.parameters(), config)
+        self.set_rate = partial(set_rate, self.optimizer, config=config)
+        self.checkpoints = Checkpoints(folder.file(CHECKPOINTS_FOLDER))
+        self.loss, self.reference = _loss(config, policy), _reference(config, policy)
+        self.done, self.counts, self.trained, self.lr = 0, Counts(), 0, 0.0
+        self.watch = Stopwatch()
 
-def train(
-    system: System,
-    task: Task,
-    items: Sequence[Item],
-    config: TrainConfig | None = None,
-    *,
-    policy: Policy | None = None,
-    out: Path | str | None = None,
-    identity: Mapping[str, Any] | None = None,
-    prompt: str | None = None,
-    resume: bool = False,
-    concurrency: int = 100,
-    progress: TrainProgress | None = None,
-    **settings: Any,
-) -> TrainResult:
-    """Train the model in one seat of `system` on `items`; the task's dev items choose, its items measure.
+    # ---- the loop -----------------------------------------------------------------------------------------------------
 
-    `config`, or the same settings as keywords (`seat="a", steps=60, ...`). `policy`: an open one; None opens the seat's
-    local model. `out`: the folder of the training; None keeps nothing. `prompt`: the task's own template, for golds.
-    `resume`: go on where a killed training with the same settings stopped. Works in scripts and notebooks.
+    def run(self, prompt: str | None = None) -> dict[str, Any]:
+        """Train to the end and measure what came of it."""
+        self.fit()
+        self.source = Source(self.live, self.items, self.config, plan_of(self.config, self.live), prompt)
+        before = self.measure(BEFORE_FILE)
+        self.resume()
+        if self.done == 0 and self.checkpoints.last is None:
+            self.keep(self.look_at_dev())  # the start is a candidate for the best, too
+        self.progress.start(self.config.steps, self.done)
+        with Metrics(self.folder.path, self.done) as metrics:
+            while not self.finished:
+                values = self.step()
+                metrics.write(values)
+                self.progress.advance(values)
+        chosen = self.choose()
+        return self.conclude(chosen, before, self.measure(None))
 
-    Raises `ConfigError` for settings that cannot be meant, `DataError` when items overlap, `TrainingError` when training
-    cannot go on (the last checkpoint stays), `MissingOutcomesError` when an evaluation failed (resume retries it).
-    """
-    from .crl import Training
+    def step(self) -> dict[str, Any]:
+        """One update: runs of the live system, a gradient, new weights in the engine, a look at dev, a checkpoint."""
+        watch = self.watch.reset()
+        with watch("rollout"):
+            batch = self.source.batch(self.policy.model, self.done, self.loss, self.concurrency)
+        if batch.groups and not batch.counts.learner_calls:
+            self.progress.note(
+                f"step {self.done + 1}: no run asked {self.config.seat!r}, so there is nothing to learn from"
+            )
+        with watch("learn"):
+            self.lr = self.set_rate(self.done)
+            stats = self.learn(batch)
+        with watch("push"):
+            if stats.rows:
+                self.policy.push()
+        self.done += 1
+        self.counts += batch.counts
+        self.trained += stats.tokens
+        with watch("evaluate"):
+            dev = self.look_at_dev()
+        with watch("checkpoint"):
+            self.keep(dev)
+        return self.metrics(batch, stats, dev)
 
-    config = config or parse_train(settings)
-    if out is None and resume:
-        raise ConfigError("resume: expected the folder of a training in `out`, got none")
-    check_disjoint(tuple(items), task)
-    check_paired(system, items)
-    check_plan(plan_of(config, system), system)
-    if policy is None:
-        _check_autocast(config)
-    system.study([*items, *task.items, *task.dev])
-    fields = {"train": config.model_dump(mode="json"), "system": system.identity, "items": task.identity}
-    fields |= {"dev": task.dev_identity, "train_items": sorted(item.id for item in items)}
-    with TemporaryDirectory() as scratch:
-        folder = RunFolder(scratch if out is None else out, {**(identity or {}), **fields})
-        if (finished := _finished(folder, resume)) is not None:
-            return TrainResult(finished, Path(folder.path))
-        folder.open()
-        opened = policy or _open_policy(system, config)
-        try:
-            training = Training(system, task, items, config, opened, folder, concurrency, progress or TrainProgress())
-            values = training.run(prompt)
-        finally:
-            if policy is None:
-                opened.close()
-    return TrainResult(values, None if out is None else Path(out))
-
-
-async def atrain(system: System, task: Task, items: Sequence[Item], **settings: Any) -> TrainResult:
-    """`train` for async code; the same arguments."""
-    return await asyncio.to_thread(train, system, task, items, **settings)
-
-
-def check_paired(system: System, items: Sequence[Item]) -> None:
-    """Raises `ProtocolError`, with the change to make, for an application that calls models past its seats.
-
-    Found by one run on one item, with simulated models in all seats; what the application calls itself is called.
-    """
-    from collabsim.foreign.calls import require_paired
-    from collabsim.foreign.graph_system import GraphSystem
-
-    if isinstance(system, GraphSystem) and items:
-        pool, helpers = _simulated(system.pool), _simulated(system.helpers)
-        trial = replace(system, pool=pool, helpers=helpers, store=GenerationStore(None))
-        trial.study(items[:1])
-        require_paired(trial.run(items[0]))
-
-
-def _simulated(pool: Pool) -> Pool:
-    from collabsim.models.simulated import SimulatedModel
-
-    return Pool({name: replace(seat, model=SimulatedModel(name=name)) for name, seat in pool.items()})
-
-
-def _finished(folder: RunFolder, resume: bool) -> dict[str, Any] | None:
-    """The result of a training that is over. Raises `ConfigError` for one that is not, unless it is to be resumed."""
-    result: dict[str, Any] | None = read_json(folder.file(RESULT_FILE))
-    if result is None and not resume and folder.file(CHECKPOINTS_FOLDER).exists():
-        raise ConfigError(
-            f"{folder.path} holds an unfinished training; add --resume to go on, or name another with --out"
-        )
-    return result
-
-
-def _check_autocast(config: TrainConfig) -> None:
-    """Raises `ConfigError` where bfloat16 would be computed without instructions for it.
-
-    Seen on such a CPU: matrices at 8 GFLOP/s forward and 1 backward, where float32 has 60 to 85: a step of 76 s for 3.6 s.
-    """
-    device = likely_device() if config.device == "auto" else config.device
-    if config.autocast and device.startswith("cpu") and not computes_natively("bfloat16"):
-        raise ConfigError(
-            "train.autocast: expected a processor that computes in bfloat16, and this one has no instructions for it, which "
-            "makes a step about twenty times slower than in float32; leave autocast out, or name a GPU in train.device"
+    def learn(self, batch: Batch) -> UpdateStats:
+        """The update of the weights."""
+        return update(
+            self.policy.learner,
+            self.optimizer,
+            batch.rows,
+            self.source.loss_of_rows(self.loss),
+            divisor=self.source.divisor,
+            grad_clip=self.config.grad_clip,
+            budget=self.config.micro_tokens,
+            epochs=self.config.epochs,
+            reference=self.reference,
         )
 
+    @property
+    def learner_tokens(self) -> int:
+        """What a budget counts: tokens that the learner wrote, or read where it writes none."""
+        return self.trained if self.config.objective == "sft" else self.counts.learner_tokens
 
-def _open_policy(system: System, config: TrainConfig) -> Policy:
-    from .policy import Policy
+    @property
+    def finished(self) -> bool:
+        """Whether the steps or the budget of tokens are used up."""
+        budget = self.config.tokens
+        return self.done >= self.config.steps or (budget is not None and self.learner_tokens >= budget)
 
-    model = {**system.pool, **system.helpers}[config.seat].model
-    if not isinstance(model, LocalModel):
-        raise ConfigError(
-            f"train.seat: {config.seat!r} is a {type(model).__name__}; expected a local model (hub id, folder, .gguf, "
-            "package://...), whose weights can be trained"
+    # ---- evaluation and choice ----------------------------------------------------------------------------------------
+
+    def frozen(self) -> System:
+        """The system with the learner as it speaks now, its replies kept in the store under their weights' content."""
+        return self.live.replace(self.config.seat, self.policy.frozen())
+
+    def look_at_dev(self) -> float | None:
+        """The mean outcome on dev, at the steps where it is due."""
+        every, last = self.config.eval.every, self.finished
+        if not every or not self.task.dev or (self.done % every and not last):
+            return None
+        seed = evaluation_seed(self.config.seed)
+        outcomes = run_sync(score(self.frozen(), self.task.dev, seed, concurrency=self.concurrency))
+        return sum(outcomes) / len(outcomes)
+
+    def measure(self, file: str | None) -> Evaluation | None:
+        """The system on the task's items with the weights of now; kept in `file`, and read from it by a resumed training."""
+        if not self.config.eval.test:
+            return None
+        kept = read_json(self.folder.file(file)) if file else None
+        if kept is not None:
+            return Evaluation.from_json(kept)
+        self.progress.note(f"measuring the system on {len(self.task)} items")
+        method, seed = self.config.eval.values, evaluation_seed(self.config.seed)
+        found = run_sync(
+            evaluate(self.frozen(), self.task, self.config.seat, seed, method=method, concurrency=self.concurrency)
         )
-    return Policy.open(
-        model,
-        lora=config.lora.settings() if config.lora else None,
-        dtype=config.dtype,
-        device=config.device,
-        autocast=config.autocast,
-        gradient_checkpointing=config.gradient_checkpointing,
-    )
+        if file:
+            write_json(self.folder.file(file), found.as_json())
+        return found
+
+    def choose(self) -> Checkpoint:
+        """The best checkpoint by dev, or the last where dev was never looked at; its weights are in the policy then."""
+        chosen = self.checkpoints.best or self.checkpoints.last
+        assert chosen is not None  # one is written before the first step
+        if chosen.step != self.done:
+            self.restore(chosen)
+        self.policy.save(self.folder.file(POLICY_FOLDER))
+        return chosen
+
+    # ---- what is kept -------------------------------------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """What the protocol learns from dev, once, with the weights of the start; the same for the whole training."""
+        kept = read_json(self.folder.file(FITTED_FILE))
+        fitted = self.system.fitted
+        if kept is not None:
+            fitted = Fitted(**kept)
+        elif self.task.dev and not fitted.inputs:
+            start = self.system.replace(self.config.seat, self.policy.frozen())
+            fitted = run_sync(afit(start, self.task.dev, seed=self.config.seed))
+            write_json(self.folder.file(FITTED_FILE), asdict(fitted))
+        self.live = replace(self.system, fitted=fitted)
+
+    def resume(self) -> None:
+        """Go on from the last checkpoint, where there is one."""
+        last = self.checkpoints.last
+        if last is not None and last.step:
+            self.restore(last)
+            self.done, position = last.step, last.position
+            self.counts, self.trained = Counts(**position["counts"]), position["trained"]
+            self.watch = Stopwatch(dict(position["seconds"]))
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Weights, optimiser and generators of a checkpoint; the engine speaks with them before anything is asked."""
+        checkpoint.restore(self.policy.learner, self.optimizer)
+        self.policy.push(checkpoint.revision)
+
+    def keep(self, dev: float | None) -> None:
+        """Write a checkpoint, at the steps where it is due."""
+        if dev is not None or self.done % self.config.checkpoint_every == 0 or self.finished:
+            self.checkpoints.save(
+                self.policy.learner,
+                self.optimizer,
+                step=self.done,
+                revision=self.policy.revision,
+                position={"counts": asdict(self.counts), "trained": self.trained, "seconds": self.watch.total},
+                score=dev,
+            )
+
+    def metrics(self, batch: Batch, stats: UpdateStats, dev: float | None) -> dict[str, Any]:
+        """The line of one step."""
+        return {
+            "step": self.done,
+            "revision": self.policy.revision,
+            "lr": self.lr,
+            **batch.metrics(),
+            "update": asdict(stats),
+            "tokens": {"learner": self.learner_tokens, "partners": self.counts.partner_tokens},
+            "dev": dev,
+            "seconds": self.watch.lap,
+        }
+
+    def conclude(self, chosen: Checkpoint, before: Evaluation | None, after: Evaluation | None) -> dict[str, Any]:
+        """`result.json`."""
+        result: dict[str, Any] = {
+            "objective": self.config.objective_name,
+            "seat": self.config.seat,
+            "steps": self.done,
+            "chosen": {"step": chosen.step, "dev": chosen.score, "by": "dev" if self.checkpoints.best else "last"},
+            "biased": self.loss.biased,
+            "cost": {
+                **asdict(self.counts),
+                "learner_tokens": self.learner_tokens,
+                "trained_tokens": self.trained,
+                "seconds": self.watch.total,
+            },
+        }
+        if before is not None and after is not None:
+            result |= {"before": before.summary(), "after": after.summary(), "gain": _gains(before, after)}
+            result["per_item"] = {
+                "items": [item.id for item in self.task.items],
+                "before": list(before.system),
+                "after": list(after.system),
+            }
+        write_json(self.folder.file(RESULT_FILE), result)
+        return result
+
+
+def _gains(before: Evaluation, after: Evaluation) -> dict[str, Any]:
+    own = None if before.individual is None or after.individual is None else gain(before.individual, after.individual)
+    return {"system": gain(before.system, after.system), "individual": own}
+
+
+def _loss(config: TrainConfig, policy: Policy) -> Loss:
+    loss = config.policy_loss()
+    # A learner that speaks for itself samples from its own distribution. In float32 the rest is rounding that depends on the
+    # batch, and correcting it would only keep a resumed training from being the same to the last bit.
+    same = policy.model.engine_kind == "transformers" and policy.learner.dtype == "float32"
+    return replace(loss, cap=None) if same else loss
+
+
+def _reference(config: TrainConfig, policy: Policy) -> Learner | None:
+    """The start, for the KL term."""
+    if not config.kl:
+        return None
+    from .policy.learner import Learner
+
+    return Learner.load(policy.learner.folder, dtype=config.dtype, device=config.device, autocast=config.autocast)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Protocol
 from collabsim.errors import TrainingError
 
 from .advantages import Advantages, advantages
-from .groups import Group
 from .losses import Loss, RowLoss, row_loss
-from .rows import Row, TokenRow
+from .policy.token_row import TokenRow
+from .records import Example, Group
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,26 +24,14 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 
-class Scorer(Protocol):
-    """What an update needs of a learner; `trainers.learner.Learner` has it."""
+class TokenScorer(Protocol):
+    """What an update needs of a learner; `policy.learner.Learner` has it."""
 
     def token_logprobs(self, rows: Sequence[TokenRow], temperature: float) -> list[Tensor]:
         """Differentiable log-probabilities of each row's ids given its prompt ids, tempered; one tensor per row."""
 
     def parameters(self) -> Iterable[Parameter]:
         """The trainable weights."""
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A row with all that its loss needs."""
-
-    row: Row
-    advantage: float
-    """Of its run, times the weight of its term."""
-    scale: float
-    """1, or 1 / learner tokens of its run under `norm: run`."""
-    item: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +94,7 @@ def _length(example: Example) -> int:
 
 
 def update(
-    learner: Scorer,
+    learner: TokenScorer,
     optimizer: Optimizer,
     rows: Sequence[Example],
     loss: Loss,
@@ -115,7 +103,7 @@ def update(
     grad_clip: float | None = 1.0,
     budget: int = 8192,
     epochs: int = 1,
-    reference: Scorer | None = None,
+    reference: TokenScorer | None = None,
 ) -> UpdateStats:
     """Change the weights by `epochs` steps over the rows; statistics are those of the last.
 
@@ -140,7 +128,7 @@ def update(
     return stats
 
 
-def _frozen(scorer: Scorer, batch: Sequence[Example]) -> list[Tensor]:
+def _frozen(scorer: TokenScorer, batch: Sequence[Example]) -> list[Tensor]:
     import torch
 
     with torch.no_grad():
@@ -148,7 +136,7 @@ def _frozen(scorer: Scorer, batch: Sequence[Example]) -> list[Tensor]:
 
 
 def _backward(
-    learner: Scorer,
+    learner: TokenScorer,
     batch: Sequence[Example],
     loss: Loss,
     divisor: float,
@@ -177,7 +165,7 @@ def _backward(
     return made
 
 
-def _checked_norm(learner: Scorer, rows: Sequence[Example], grad_clip: float | None) -> float:
+def _checked_norm(learner: TokenScorer, rows: Sequence[Example], grad_clip: float | None) -> float:
     """Norm of the gradient before it is clipped. Raises `TrainingError` when it is not finite."""
     import torch
 

@@ -121,7 +121,7 @@ def sweep(
     json: Json = False,
 ) -> None:
     """Evaluate coalitions of a pool and print what each member is worth. Run it again to resume."""
-    from collabsim.cli import sweep as command
+    from collabsim.cli import sweep_command as command
 
     flags = {"sweep.method": method, "task.limit": limit, "out": out, "store": store}
     given = (f"{key}={_as_yaml(value)}" for key, value in flags.items() if value is not None)
@@ -149,7 +149,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Print the values of a finished run, or why its answers scored as they did."""
-    from collabsim.cli import report as command
+    from collabsim.cli import report_command as command
 
     if answers is not None:
         command.show_answers(folder, answers, as_json=json)
@@ -164,7 +164,7 @@ def protocols(
     json: Json = False,
 ) -> None:
     """List the protocols, or show one."""
-    from collabsim.cli import protocols as command
+    from collabsim.cli import protocols_command as command
 
     command.run(name, seats, as_json=json)
 
@@ -176,7 +176,7 @@ def tasks(
     json: Json = False,
 ) -> None:
     """List the data sets, or show one with an item as a model sees it."""
-    from collabsim.cli import tasks as command
+    from collabsim.cli import tasks_command as command
 
     command.run(name, set_ or [], as_json=json)
 
@@ -186,7 +186,7 @@ def score(
     kind: Annotated[str, typer.Option(help="number | expression | exact | choice | text | code")],
 ) -> None:
     """Score replies: JSON lines with response and gold on standard input, JSON lines with scores on standard output."""
-    from collabsim.cli import score as command
+    from collabsim.cli import score_command as command
 
     command.run(kind)
 
@@ -194,6 +194,6 @@ def score(
 @app.command()
 def doctor() -> None:
     """Say what this machine can run, and what to install for the rest."""
-    from collabsim.cli import doctor as command
+    from collabsim.cli import doctor_command as command
 
     command.run()

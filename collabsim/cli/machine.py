@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collabsim.models.torch_probe import TorchProbe
-    from collabsim.models.vllm_probe import VllmProbe
+    from collabsim.models.engines.torch_probe import TorchProbe
+    from collabsim.models.engines.vllm_probe import VllmProbe
 
 LOCAL = "pip install 'collabsim[local]'"
 LEAST_FREE_GIB = 2.0
@@ -47,8 +47,8 @@ def package(name: str, remedy: str, *, what: str | None = None) -> Finding:
 
 def model_findings() -> Iterator[Finding]:
     """Hardware, then engines, then formats of weights."""
-    from collabsim.models.torch_probe import probe_torch
-    from collabsim.models.vllm_probe import probe_vllm
+    from collabsim.models.engines.torch_probe import probe_torch
+    from collabsim.models.engines.vllm_probe import probe_vllm
 
     vllm, torch = probe_vllm(), probe_torch()
     yield processor(vllm, torch)
@@ -64,7 +64,7 @@ def model_findings() -> Iterator[Finding]:
 
 def processor(vllm: VllmProbe, torch: TorchProbe) -> Finding:
     """Its number formats, since they decide what `dtype: auto` is."""
-    from collabsim.models.dtype import SHORT, computes_natively
+    from collabsim.models.weights.dtype import SHORT, computes_natively
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     native = [name for name in SHORT if computes_natively(name)]
@@ -76,7 +76,7 @@ def processor(vllm: VllmProbe, torch: TorchProbe) -> Finding:
 
 def memory() -> Finding:
     """What can still be had."""
-    from collabsim.models.vllm_memory import GIB, free_bytes
+    from collabsim.models.engines.vllm_memory import GIB, free_bytes
 
     free = free_bytes()
     if free is None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from collabsim.asking import Ask, opening
-from collabsim.topology import ask_nodes
+from collabsim.nodes.asking import Ask, opening
+from collabsim.system.topology import ask_nodes
 
 if TYPE_CHECKING:
     from collabsim.coalitions.sweep import Sweep
-    from collabsim.system import System
+    from collabsim.system.system import System
 
 APPLICATION = "application"
 """Family of the systems that are made from an existing graph."""

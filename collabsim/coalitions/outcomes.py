@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from collabsim.episode import Call, Episode, Verdict
+from collabsim.episode import Call, Episode
+from collabsim.item import Score, Verdict
 from collabsim.seeds import digest
 from collabsim.store import GenerationStore
 from collabsim.store.journal import Journal, Statement
 from collabsim.store.sqlite import Schema
-from collabsim.tasks.item import Score
 
 Kind = Literal["coalition", "alone"]
 

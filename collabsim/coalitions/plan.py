@@ -14,8 +14,7 @@ from collabsim.coalitions import masks
 from collabsim.coalitions.approximators import PREFIX, item_seed
 from collabsim.coalitions.approximators import plan as approximator_plan
 from collabsim.coalitions.orders import item_orders, needed_masks
-from collabsim.errors import ConfigError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, nearest
 
 AUTO_EXACT_PLAYERS = 6
 MOST_EXACT_PLAYERS = 16

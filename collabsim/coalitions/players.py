@@ -15,7 +15,7 @@ from collabsim.errors import ConfigError
 from collabsim.pool import Pool
 
 if TYPE_CHECKING:
-    from collabsim.system import System
+    from collabsim.system.system import System
 
 
 @dataclass(frozen=True, slots=True, eq=False)

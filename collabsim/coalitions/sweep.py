@@ -23,11 +23,12 @@ from collabsim.coalitions.table import GameTable
 from collabsim.coalitions.valuation import valuate
 from collabsim.episode import Episode, RunError
 from collabsim.errors import MissingOutcomesError
-from collabsim.fitting import Fitted, afit, check_dev_items, fit_inputs
 from collabsim.loop import run_sync
-from collabsim.needs import check_needs
 from collabsim.run_folder import FITTED_FILE, OUTCOMES_FILE, VALUES_FILE, RunFolder, read_json, write_json
-from collabsim.system import System
+from collabsim.system.fitted import Fitted
+from collabsim.system.fitting import afit, check_dev_items, fit_inputs
+from collabsim.system.needs import check_needs
+from collabsim.system.system import System
 
 if TYPE_CHECKING:
     from collabsim.tasks import Task

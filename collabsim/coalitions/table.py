@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collabsim.coalitions.masks import label
-from collabsim.episode import Verdict
 from collabsim.errors import MissingOutcomesError
+from collabsim.item import Verdict
 
 Column = NDArray[np.float64]
 """Outcomes of one coalition, [n_items], in the order of the table's items."""

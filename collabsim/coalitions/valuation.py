@@ -21,7 +21,7 @@ from collabsim.coalitions.players import Players
 from collabsim.coalitions.relation import Relation, relation
 from collabsim.coalitions.table import GameTable
 from collabsim.coalitions.values import Floats
-from collabsim.system import System
+from collabsim.system.system import System
 
 if TYPE_CHECKING:
     from collabsim.tasks import Task

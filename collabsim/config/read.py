@@ -13,8 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from collabsim.config.schema import PLACEMENT, Config
-from collabsim.errors import ConfigError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, nearest
 from collabsim.seeds import digest
 
 S = TypeVar("S", bound=BaseModel)

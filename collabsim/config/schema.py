@@ -86,7 +86,7 @@ class ProtocolConfig(BaseModel):
 
 
 class ApplicationConfig(Section):
-    """An existing LangGraph application as a system: see `System.from_graph`. Functions are `package.module:name`."""
+    """An existing LangGraph application as a system: see `from_graph`. Functions are `package.module:name`."""
 
     graph: str
     """`package.module:app` or `file.py:app`: a StateGraph, a compiled one, or a function that makes one."""

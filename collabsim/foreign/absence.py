@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.graph import END, StateGraph
 from langgraph.types import Command
 
-from collabsim.errors import ConfigError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

@@ -16,16 +16,17 @@ import networkx as nx
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START
 
-from collabsim.context import CURRENT_RUN, RunContext
+from collabsim.context import RunContext
 from collabsim.episode import Final, Output, Reply
 from collabsim.errors import ConfigError, ProtocolError
 from collabsim.foreign.absence import Builder
 from collabsim.foreign.calls import CallWatcher
 from collabsim.foreign.toggling import SeatOff
-from collabsim.models.chat import as_reply
-from collabsim.outcome import as_final
-from collabsim.tasks.item import ItemView
-from collabsim.topology import topology
+from collabsim.item import ItemView
+from collabsim.models.chat.langchain_model import as_reply
+from collabsim.nodes.current_run import CURRENT_RUN
+from collabsim.system.outcome import as_final
+from collabsim.system.topology import topology
 
 GIVEN = "item-"
 """How the ids of messages begin that were given, and not said in the run."""

@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 from collabsim.context import Recorder
 from collabsim.episode import Call, Episode, Reply
 from collabsim.errors import ProtocolError
-from collabsim.models.chat import as_reply
+from collabsim.models.chat.langchain_model import as_reply
 
 SEAT_PROVIDER = "collabsim"
 """What `SeatModel` calls itself in LangChain's metadata; its calls are recorded by `ask`."""
@@ -85,5 +85,5 @@ def require_paired(episode: Episode) -> None:
         raise ProtocolError(
             f"{where} called the model {past.seat!r} itself, so its samples have no seed and no token ids; put a seat in "
             f"its place, model = SeatModel('{past.node or 'solver'}'), and the model into the pool: "
-            f"System.from_graph(app, {{'{past.node or 'solver'}': model}})"
+            f"from_graph(app, {{'{past.node or 'solver'}': model}})"
         )

@@ -1,4 +1,4 @@
-"""A system made from an existing LangGraph application: `System.from_graph`.
+"""A system made from an existing LangGraph application: `from_graph`.
 
 In: a `StateGraph` or a compiled graph, which of its nodes and seats are players, how absent ones abstain. Out: a system
 like any other, which sweeps, reports and tests take. The application itself is never changed.
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from collabsim import running
 from collabsim.context import Limits, RunContext
 from collabsim.episode import Final
 from collabsim.errors import ConfigError
@@ -19,13 +18,14 @@ from collabsim.foreign.absence import Absence, Builder, absence_of, word_of
 from collabsim.foreign.application import Application, last_message, messages_input, off_path
 from collabsim.foreign.switches import Player, rules_of, switches_of
 from collabsim.foreign.toggling import SEPARATOR, compiled, node_paths, toggled
+from collabsim.item import Item
 from collabsim.pool import Pool
 from collabsim.protocols import Protocol
 from collabsim.seeds import digest
 from collabsim.store import GenerationStore
-from collabsim.system import System
-from collabsim.tasks.item import Item
-from collabsim.topology import CYCLIC_STEP_LIMIT, step_limit
+from collabsim.system import running
+from collabsim.system.system import System
+from collabsim.system.topology import CYCLIC_STEP_LIMIT, step_limit
 
 ABSTAINING = "an absent node runs as a step and abstains as `absent` says; the nodes that ask an absent seat abstain"
 MEMORY = ("checkpointer", "store")
@@ -33,7 +33,7 @@ MEMORY = ("checkpointer", "store")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GraphSystem(System):
-    """An application, its players, and how they abstain. Made by `System.from_graph`."""
+    """An application, its players, and how they abstain. Made by `from_graph`."""
 
     application: Application
     switches: Mapping[str, Player]
@@ -119,7 +119,7 @@ class GraphSystem(System):
         return await self.application.final(run)
 
 
-def graph_system(
+def from_graph(
     app: Any,
     pool: Pool | Mapping[str, Any] | None = None,
     *,
@@ -138,7 +138,18 @@ def graph_system(
     store: GenerationStore | None = None,
     limits: Limits | None = None,
 ) -> GraphSystem:
-    """See `System.from_graph`."""
+    """A system whose players are nodes (or seats) of an existing LangGraph application.
+
+    `app`: a `StateGraph` or a compiled one; it stays as it is. `pool`: models for its `SeatModel`s. `players`: names of nodes
+    (`team/researcher` inside a graph that is a node) and seats; None: every node. `output`: final state -> text, or
+    ((text, weight), ...); None: the last AI message. `input`: item's view -> first state; None: its messages. `absent`:
+    node -> `skip`, `pass`, `goto:NODE`, an update, a `Command` or a function in its place; seat -> what is said in its
+    place. `revision`: your word for the application's version. `on_limit`: what a run that reaches `recursion_limit` is.
+    `context`, `config`: LangGraph's, the same for every run. `memory`: whether its checkpointer and store are used, with a
+    thread for each run.
+
+    Raises `ConfigError` for unknown names, and where an absent node would leave the run without a way on.
+    """
     builder, original = _builder(app)
     pool = pool if isinstance(pool, Pool) else Pool(pool or {})
     paths = list(node_paths(builder))

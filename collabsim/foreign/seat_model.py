@@ -24,15 +24,16 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from collabsim.asking import Absent, ask
-from collabsim.context import CURRENT_RUN, RunContext
+from collabsim.context import RunContext
 from collabsim.episode import Reply
 from collabsim.errors import ConfigError, ProtocolError
 from collabsim.foreign.calls import SEAT_PROVIDER
 from collabsim.foreign.toggling import SeatOff
 from collabsim.foreign.tool_text import as_text, read_calls
 from collabsim.loop import run_sync
-from collabsim.models.typed import as_chat_result
+from collabsim.models.chat.typed_model import as_chat_result
+from collabsim.nodes.asking import Absent, ask
+from collabsim.nodes.current_run import CURRENT_RUN
 from collabsim.request import Messages
 from collabsim.seeds import digest
 
@@ -124,7 +125,7 @@ class SeatModel(BaseChatModel):
         if self.default is None:
             raise ProtocolError(
                 f"seat {self.seat!r} was asked outside of any run. Run the application through "
-                "System.from_graph(app, pool).run(item), or give SeatModel(name, default=model); a thread of your own "
+                "from_graph(app, pool).run(item), or give SeatModel(name, default=model); a thread of your own "
                 "sees the run when it is started with contextvars.copy_context().run"
             )
         tools, choice = keywords.get("tools"), keywords.get("tool_choice")

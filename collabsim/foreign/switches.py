@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from collabsim.errors import ConfigError
+from collabsim.errors import ConfigError, nearest
 from collabsim.foreign.toggling import SEPARATOR
-from collabsim.pool import Pool, nearest
+from collabsim.pool import Pool
 
 
 class Player(NamedTuple):

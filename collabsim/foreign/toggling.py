@@ -22,9 +22,10 @@ from langgraph.graph import START
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
-from collabsim.context import CURRENT_RUN, RunContext
+from collabsim.context import RunContext
 from collabsim.errors import CollabsimError, ProtocolError
 from collabsim.foreign.absence import Absence, Builder, command_targets, leads_somewhere, way_on_missing
+from collabsim.nodes.current_run import CURRENT_RUN
 
 SEPARATOR = "/"
 

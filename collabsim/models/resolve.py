@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from collabsim.errors import ConfigError, PrerequisiteError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, PrerequisiteError, nearest
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -65,7 +64,7 @@ def resolve_model(
 
 
 def _simulated(model: ModelSpec) -> BaseChatModel:
-    from collabsim.models.simulated import SimulatedModel
+    from collabsim.models.simulation.simulated import SimulatedModel
 
     _refuse(model, base_url=model.base_url, revision=model.revision)
     named = {"name": model.target} if model.target else {}
@@ -73,7 +72,7 @@ def _simulated(model: ModelSpec) -> BaseChatModel:
 
 
 def _openai(model: ModelSpec) -> BaseChatModel:
-    from collabsim.models.server import ServerModel
+    from collabsim.models.chat.server import ServerModel
 
     if not model.target:
         raise ConfigError(f"{model.where}: expected 'openai:NAME', the name as the server knows it, got {model.spec!r}")
@@ -101,7 +100,7 @@ def _python(model: ModelSpec) -> BaseChatModel:
 
 
 def _local(model: ModelSpec) -> BaseChatModel:
-    from collabsim.models.local import ENGINE_SETTINGS, LocalModel
+    from collabsim.models.local.local_model import ENGINE_SETTINGS, LocalModel
 
     if model.base_url is not None:
         raise ConfigError(

@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collabsim.tasks import Item, TaskRow
+    from collabsim.item import Item
+    from collabsim.tasks import TaskRow
 
 GET_DATA = "pip install --no-deps modelco (files), or pip install datasets (Hugging Face hub)"
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from collabsim.episode import Reply
 from collabsim.errors import CallError, StoreError
-from collabsim.models.base import identity_of, reply_of, revision_of
+from collabsim.identity import identity_of, revision_of
+from collabsim.models.chat.reply import reply_of
 from collabsim.request import Request
 from collabsim.store.codec import decode, encode
 from collabsim.store.flight import SingleFlight

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from collabsim.errors import DataError
+from collabsim.item import Item, ItemView, Score
+from collabsim.scorers.reading.scoring import AnswerScorer, accepted_golds
 from collabsim.seeds import digest
 from collabsim.tasks.building import scorer_for
-from collabsim.tasks.item import Item, ItemView, Score
-from collabsim.tasks.records import Unusable, read_record
-from collabsim.tasks.scorers.scoring import AnswerScorer, accepted_golds
+from collabsim.tasks.record import Unusable, read_record
 
 Gold = str | int | float | bool | Sequence[str | int | float | bool] | None
 

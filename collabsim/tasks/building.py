@@ -12,21 +12,20 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from collabsim.errors import ConfigError, DataError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, DataError, nearest
+from collabsim.item import Item, ItemView, Scorer
 from collabsim.request import Message
+from collabsim.scorers.choice.choice_scorer import ChoiceScorer
+from collabsim.scorers.code.code_scorer import CodeScorer
+from collabsim.scorers.mathematics.expression_scorer import ExpressionScorer
+from collabsim.scorers.mathematics.number_scorer import NumberScorer
+from collabsim.scorers.reading.numbers import whole_number
+from collabsim.scorers.reading.python_syntax import syntax_tree
+from collabsim.scorers.text.exact_scorer import ExactScorer
+from collabsim.scorers.text.text_scorer import TextScorer
 from collabsim.seeds import digest
-from collabsim.tasks.item import Item, ItemView, Scorer
 from collabsim.tasks.prompts import asked_form, task_prompt
-from collabsim.tasks.records import Record, Unusable, read_record
-from collabsim.tasks.scorers.choice_scorer import ChoiceScorer
-from collabsim.tasks.scorers.code_scorer import CodeScorer
-from collabsim.tasks.scorers.exact_scorer import ExactScorer
-from collabsim.tasks.scorers.expression_scorer import ExpressionScorer
-from collabsim.tasks.scorers.number_scorer import NumberScorer
-from collabsim.tasks.scorers.numbers import whole_number
-from collabsim.tasks.scorers.text_scorer import TextScorer
-from collabsim.tasks.syntax import syntax_tree
+from collabsim.tasks.record import Record, Unusable, read_record
 
 SCORERS = {
     scorer.kind: scorer

@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from statistics import fmean
 
 from collabsim.errors import PrerequisiteError
+from collabsim.item import Item
 from collabsim.tasks.data_sets import DATA_SETS, DataSet
 from collabsim.tasks.generators import REFUSED, generator_names
-from collabsim.tasks.item import Item
 from collabsim.tasks.moco import SUPPORTED, moco_sets, open_moco
 from collabsim.tasks.overlap import Questions
 from collabsim.tasks.selection import Selection

@@ -20,13 +20,12 @@ from functools import cache
 from io import StringIO
 from typing import Any
 
-from collabsim.errors import ConfigError, DataError, PrerequisiteError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, DataError, PrerequisiteError, nearest
+from collabsim.item import Scorer
+from collabsim.scorers.text.harmless_text import Evaluation
+from collabsim.scorers.text.verifier_scorer import Reference, VerifierScorer
 from collabsim.seeds import canonical_json, derive_seed
-from collabsim.tasks.item import Scorer
-from collabsim.tasks.records import Record, Unusable
-from collabsim.tasks.scorers.inert import Evaluation
-from collabsim.tasks.scorers.verifier_scorer import Reference, VerifierScorer
+from collabsim.tasks.record import Record, Unusable
 
 CHUNK = 128
 """Draws from one derived seed; reasoning-gym gives neighbouring seeds almost the same items, so ours lie far apart."""

@@ -9,55 +9,23 @@ declarations, which stand in `data_sets.py`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from collabsim.errors import ConfigError, PrerequisiteError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, PrerequisiteError, nearest
 from collabsim.seeds import digest
 from collabsim.tasks.data_sets import DATA_SETS, DataSet
+from collabsim.tasks.known_source import KnownSource
 from collabsim.tasks.overlap import question_key
-from collabsim.tasks.records import Record, Unusable, read_record
+from collabsim.tasks.record import Unusable
 from collabsim.tasks.row_forms import Reader, Row
 from collabsim.tasks.sources import TableSource
-
-ROLES = {
-    name: name for name in ("question", "choices", "topic", "kind", "difficulty", "chance", "tests", "entry_point")
-} | {"gold": "answer"}
-"""The common columns that readers fill in."""
 
 OPTIONS = ("road", "revision")
 ROADS = ("moco", "hub")
 DEV_SHARE = 4
 """One in so many questions is kept for dev where a set has no dev split."""
-
-
-class KnownSource(TableSource):
-    """A data set that is known by name."""
-
-    def __init__(
-        self,
-        name: str,
-        tables: Mapping[str, Sequence[Row]],
-        read: Reader,
-        *,
-        kind: str = "mixed",
-        shuffle: bool = False,
-        prompt: str | None = None,
-    ) -> None:
-        super().__init__(name, tables, known=list(ROLES.values()))
-        self.roles = dict(ROLES)
-        self.read = read
-        self.kind = None if kind == "mixed" else kind
-        self.shuffle = shuffle
-        self.prompt = prompt
-
-    def record(self, row: Row) -> Record:
-        """A row as a record. Raises `Unusable`."""
-        record = read_record(self.read(row), self.roles)
-        return replace(record, kind=self.kind) if record.kind is None else record
 
 
 def open_known(name: str, options: Mapping[str, Any], base: Path, fields: Mapping[str, str] | None) -> TableSource:
@@ -96,7 +64,7 @@ def _first_open_road(name: str) -> str:
 
 def open_on_hub(data_set: DataSet, revision: str | None, base: Path) -> KnownSource:
     """A known set through `datasets`. Raises `PrerequisiteError` without it, `DataError` when it cannot be loaded."""
-    from collabsim.tasks.hub import read_splits
+    from collabsim.tasks.hub_source import read_splits
 
     hub = data_set.hub
     wanted = {"test": hub.test} | ({"dev": hub.dev} if hub.dev else {})

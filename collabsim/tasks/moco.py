@@ -15,10 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from collabsim.errors import ConfigError, DataError, PrerequisiteError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, DataError, PrerequisiteError, nearest
 from collabsim.tasks.data_sets import DATA_SETS
-from collabsim.tasks.known import KnownSource
+from collabsim.tasks.known_source import KnownSource
 from collabsim.tasks.row_forms import humaneval, popqa
 from collabsim.tasks.sources import TableSource
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from collabsim.tasks.item import Item
+from collabsim.item import Item
 
 FLAGGED_SHARE = 0.6
 """Share of items above which one gold letter makes a set suspicious."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from collabsim.tasks.item import Item
-from collabsim.tasks.scorers.text import plain_characters, squeezed
+from collabsim.item import Item
+from collabsim.scorers.reading.text import plain_characters, squeezed
 
 TEMPLATE = 10
 """How many option sets one question must come with to count as a template."""

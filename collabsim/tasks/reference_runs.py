@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from collabsim.errors import PrerequisiteError
-from collabsim.tasks.item import Item
+from collabsim.item import Item
 from collabsim.tasks.prompts import asked_form
 
 SelfTest = Literal["sample", "all", "none"]

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from collabsim.tasks.records import Unusable
-from collabsim.tasks.scorers.declarations import declarations
-from collabsim.tasks.syntax import syntax_tree
+from collabsim.scorers.reading.declarations import declarations
+from collabsim.scorers.reading.python_syntax import syntax_tree
+from collabsim.tasks.record import Unusable
 
 Row: TypeAlias = Mapping[str, Any]
 Reader: TypeAlias = Callable[[Row], Row]

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from collabsim.errors import ConfigError, DataError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, DataError, nearest
+from collabsim.item import Item
 from collabsim.seeds import derive_seed, digest
 from collabsim.tasks.building import build_item
-from collabsim.tasks.item import Item
 from collabsim.tasks.option_order import shuffled
 from collabsim.tasks.overlap import ContentKey, Questions, content_key, question_key
-from collabsim.tasks.records import Record, Unusable
+from collabsim.tasks.record import Record, Unusable
 from collabsim.tasks.sources import Source
 
 _OWN_FIELDS = ("topic", "kind", "difficulty")

@@ -7,16 +7,13 @@ In: the bare name of a known data set, `jsonl:PATH`, `reasoning_gym:NAME`, `moco
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from collabsim.errors import ConfigError, DataError
-from collabsim.pool import nearest
-from collabsim.tasks.data_sets import DATA_SETS
-from collabsim.tasks.item import Scorer
-from collabsim.tasks.records import Record, columns, read_record
+from collabsim.errors import ConfigError, DataError, nearest
+from collabsim.item import Scorer
+from collabsim.tasks.record import Record, columns, read_record
 
 DEV_SPLITS = ("dev", "validation", "valid", "val")
 """Names under which a source may keep items for choosing and fitting, in order of preference."""
@@ -105,46 +102,6 @@ class TableSource:
         return None
 
 
-class Address(NamedTuple):
-    """What a source is opened with."""
-
-    name: str
-    """The part behind the scheme."""
-    options: dict[str, Any]
-    split: str
-    base: Path
-    fields: Mapping[str, str] | None
-
-
-def open_source(
-    source: str | Sequence[Mapping[str, Any]],
-    *,
-    options: Mapping[str, Any] | None = None,
-    split: str = "test",
-    base: str | Path | None = None,
-    fields: Mapping[str, str] | None = None,
-) -> Source:
-    """The source that `source` names. Relative paths start from `base` (the config file's folder).
-
-    Raises `ConfigError` for an unknown scheme, name, option or column, `DataError` for a file that cannot be read,
-    `PrerequisiteError` for a package that is missing.
-    """
-    if not isinstance(source, str):
-        return table_of_rows("rows", source, fields)
-    scheme, _, name = source.partition(":")
-    if source.strip() in DATA_SETS:
-        from collabsim.tasks.known import open_known
-
-        return open_known(source.strip(), options or {}, Path(base or "."), fields)
-    if scheme not in SCHEMES or not name.strip():
-        shown = ", ".join(f"{known}:..." for known in SCHEMES)
-        raise ConfigError(
-            f"task.source: expected {shown} or a known data set ({', '.join(DATA_SETS)}), got {source!r}"
-            f"{nearest(scheme, [*SCHEMES, *DATA_SETS])}"
-        )
-    return SCHEMES[scheme](Address(name.strip(), dict(options or {}), split, Path(base or "."), fields))
-
-
 def table_of_rows(name: str, rows: Sequence[Mapping[str, Any]], fields: Mapping[str, str] | None) -> TableSource:
     """Rows in memory as a source; a `split` column divides them."""
     tables: dict[str, list[Mapping[str, Any]]] = {}
@@ -152,12 +109,6 @@ def table_of_rows(name: str, rows: Sequence[Mapping[str, Any]], fields: Mapping[
     for row in rows:
         tables.setdefault(str(row.get("split", "test")) if divided else "", []).append(row)
     return TableSource(name, tables or {"": []}, fields=fields, kinds=True)
-
-
-def _open_jsonl(address: Address) -> Source:
-    no_options("jsonl", address.options)
-    path = address.base / os.path.expanduser(address.name)  # an unknown `~name` stays, and is then not found
-    return table_of_rows(f"jsonl:{address.name}", read_jsonl(path), address.fields)
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -182,38 +133,3 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
             raise DataError(f"{path} line {number}: expected a JSON object, got {type(row).__name__}")
         rows.append(row)
     return rows
-
-
-def no_options(scheme: str, options: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` for options given to a source that takes none."""
-    if options:
-        raise ConfigError(f"task.options: {scheme}: takes no options, got {sorted(options)}; remove them")
-
-
-def _open_reasoning_gym(address: Address) -> Source:
-    from collabsim.tasks.generators import GeneratorSource
-
-    if address.fields:
-        raise ConfigError("task.fields: reasoning_gym: items have no columns to name; remove it")
-    return GeneratorSource(address.name, address.options)
-
-
-def _open_moco(address: Address) -> Source:
-    from collabsim.tasks.moco import open_moco
-
-    no_options("moco", address.options)
-    return open_moco(address.name, address.fields)
-
-
-def _open_hub(address: Address) -> Source:
-    from collabsim.tasks.hub import open_hub
-
-    return open_hub(address.name, address.options, address.split, address.base, address.fields)
-
-
-SCHEMES: dict[str, Callable[[Address], Source]] = {
-    "jsonl": _open_jsonl,
-    "reasoning_gym": _open_reasoning_gym,
-    "moco": _open_moco,
-    "hub": _open_hub,
-}

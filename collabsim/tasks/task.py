@@ -15,18 +15,18 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from collabsim.errors import ConfigError, DataError
-from collabsim.pool import nearest
+from collabsim.errors import ConfigError, DataError, nearest
+from collabsim.item import Item
 from collabsim.seeds import digest
 from collabsim.tasks.building import build_item, scorer_for
 from collabsim.tasks.generators import GeneratorSource
-from collabsim.tasks.item import Item
 from collabsim.tasks.overlap import Questions, shared
 from collabsim.tasks.prompts import check_template
-from collabsim.tasks.records import Record
+from collabsim.tasks.record import Record
 from collabsim.tasks.reference_runs import SelfTest, run_references
 from collabsim.tasks.selection import Selection, choose, need
-from collabsim.tasks.sources import DEV_SPLITS, Source, open_source
+from collabsim.tasks.source_schemes import open_source
+from collabsim.tasks.sources import DEV_SPLITS, Source
 
 Floor = Literal["zero", "chance"]
 

@@ -8,8 +8,8 @@ import re
 import pytest
 from command_line import CONFIG, N_ITEMS, SEATS, contents, kept_generations, rows, without_time, write_config
 
-from collabsim.models.simulated import SimulatedModel
-from collabsim.system import System
+from collabsim.models.simulation.simulated import SimulatedModel
+from collabsim.system.system import System
 
 
 @pytest.fixture

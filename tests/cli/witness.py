@@ -13,8 +13,8 @@ from itertools import count
 from typing import Any
 
 from collabsim.episode import Reply
-from collabsim.models.local import LocalModel
-from collabsim.models.simulated import SimulatedModel
+from collabsim.models.local.local_model import LocalModel
+from collabsim.models.simulation.simulated import SimulatedModel
 from collabsim.request import Request
 from collabsim.store import request_key
 

@@ -6,7 +6,7 @@ import pytest
 
 from collabsim import Pool, System, make_item
 from collabsim.coalitions.sweep import plan_sweep
-from collabsim.models.simulated import SimulatedModel
+from collabsim.models.simulation.simulated import SimulatedModel
 from collabsim.tasks import Task
 
 ITEMS = tuple(make_item(f"What is {k} + 1?", str(k + 1)) for k in range(4))

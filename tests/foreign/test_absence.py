@@ -18,9 +18,9 @@ from langgraph.types import CachePolicy, Command, RetryPolicy, Send, interrupt
 from pydantic import BaseModel
 from scripted import Scripted
 
-from collabsim import SeatModel, System, make_item
-from collabsim.context import CURRENT_RUN
+from collabsim import SeatModel, from_graph, make_item
 from collabsim.errors import ConfigError, ProtocolError
+from collabsim.nodes.current_run import CURRENT_RUN
 
 ITEM = make_item("What is 2 + 3?", "5")
 
@@ -50,7 +50,7 @@ def answers(state):
 
 def text_system(graph, **settings):
     how = {"input": lambda item: {"draft": item.messages[-1].content}, "output": lambda state: state["answer"]}
-    return System.from_graph(graph, **{**how, **settings})
+    return from_graph(graph, **{**how, **settings})
 
 
 def final(system, present):
@@ -93,7 +93,7 @@ def test_pass_hands_on_what_a_worker_was_sent():
     graph = StateGraph(Notes)
     graph.add_node("worker", lambda job: {"notes": ["worked"], "topic": "done"})
     graph.add_conditional_edges(START, lambda state: [Send("worker", {"topic": "sums", "private": 1})], ["worker"])
-    system = System.from_graph(
+    system = from_graph(
         graph,
         input=lambda item: {"notes": ["given"]},
         output=lambda state: f"{state['topic']} {state['notes']}",
@@ -131,7 +131,7 @@ def test_pydantic_and_dataclass_states_are_toggled_like_dictionaries(state, rule
 
     graph = draft_and_answer(drafts, answer, state)
     how = {"input": lambda item: {"question": item.id}, "output": lambda state: state["answer"]}
-    system = System.from_graph(graph, absent={"drafter": rule}, **how)
+    system = from_graph(graph, absent={"drafter": rule}, **how)
     assert final(system, ["drafter", "answerer"]) == ["Answer: 4"]
     assert final(system, ["answerer"]) == ["Answer: none"]
 
@@ -148,7 +148,7 @@ def test_a_model_s_required_field_that_nobody_wrote_is_named():
     start.add_node("answerer", graph.nodes["answerer"].runnable)
     start.add_edge(START, "drafter")
     start.add_edge("drafter", "answerer")
-    system = System.from_graph(start, **how)
+    system = from_graph(start, **how)
     assert final(system, ["drafter", "answerer"]) == ["Answer: 4"]
     with pytest.raises(ProtocolError, match=r"with \['drafter'\] off nobody wrote the state's key 'draft'"):
         system.run(ITEM, ["answerer"])
@@ -186,20 +186,20 @@ def to_two(state) -> Command[Literal["one", "two"]]:
 def test_a_router_by_command_that_would_leave_the_run_without_a_way_on_is_refused(rule):
     absent = {} if rule is None else {"router": rule}
     with pytest.raises(ConfigError, match=r"among \['one', 'two'\] by Command.*'goto:one'"):
-        System.from_graph(routed(to_two), absent=absent)
+        from_graph(routed(to_two), absent=absent)
 
 
 @pytest.mark.parametrize(
     "rule", ["goto:one", Command(goto="one"), lambda state: Command(goto="one")], ids=["word", "command", "function"]
 )
 def test_a_router_by_command_goes_where_its_rule_says(rule):
-    system = System.from_graph(routed(to_two), players=["router"], absent={"router": rule})
+    system = from_graph(routed(to_two), players=["router"], absent={"router": rule})
     assert final(system, ["router"]) == ["Answer: 2"]
     assert final(system, []) == ["Answer: 1"]
 
 
 def test_a_command_that_the_node_did_not_declare_is_refused_when_it_is_met():
-    system = System.from_graph(routed(lambda state: Command(goto="two")), players=["router"])
+    system = from_graph(routed(lambda state: Command(goto="two")), players=["router"])
     with pytest.raises(ProtocolError, match="'router' chooses the next node by Command"):
         system.run(ITEM)
 
@@ -211,7 +211,7 @@ def test_a_seat_that_is_off_in_a_router_that_declares_no_command_is_found():
         await seat.ainvoke("Where to?")
         return Command(goto="two")
 
-    system = System.from_graph(routed(route), pool("a"), players=["a"])
+    system = from_graph(routed(route), pool("a"), players=["a"])
     assert final(system, []) == []  # so far it looks like a node that ends the run
     with pytest.raises(ProtocolError, match="'router' chooses the next node by Command"):
         system.run(ITEM, ["a"])
@@ -228,8 +228,8 @@ def test_a_conditional_edge_that_needs_the_absent_update_is_refused_with_what_to
     graph.add_conditional_edges("grader", lambda state: {"good": "end"}[state["grade"]], ["end"])
     how = {"input": lambda item: {}, "output": lambda state: state["grade"]}
     with pytest.raises(ProtocolError, match=r"'grader' is off.*cannot choose without its update \(KeyError: 'grade'"):
-        System.from_graph(graph, players=["grader"], **how).run(ITEM, [])
-    assert final(System.from_graph(graph, absent={"grader": {"grade": "good"}}, **how), []) == ["good"]
+        from_graph(graph, players=["grader"], **how).run(ITEM, [])
+    assert final(from_graph(graph, absent={"grader": {"grade": "good"}}, **how), []) == ["good"]
 
 
 def test_a_fan_out_over_nothing_because_its_planner_is_off_is_refused():
@@ -241,7 +241,7 @@ def test_a_fan_out_over_nothing_because_its_planner_is_off_is_refused():
     graph.add_node("worker", lambda job: None)
     graph.add_edge(START, "planner")
     graph.add_conditional_edges("planner", lambda state: [Send("worker", job) for job in state["jobs"]], ["worker"])
-    system = System.from_graph(graph, input=lambda item: {}, output=lambda state: "Answer: 5")
+    system = from_graph(graph, input=lambda item: {}, output=lambda state: "Answer: 5")
     with pytest.raises(ProtocolError, match=r"cannot choose without its update \(it returned \[\]\)"):
         system.run(ITEM, ["worker"])
 
@@ -266,7 +266,7 @@ def test_a_fan_out_over_nothing_because_its_planner_is_off_is_refused():
 )
 def test_what_cannot_be_meant_is_refused_with_the_nearest_name(settings, message):
     with pytest.raises(ConfigError, match=message):
-        System.from_graph(chain("a", "b"), pool("a", "b"), **settings)
+        from_graph(chain("a", "b"), pool("a", "b"), **settings)
 
 
 def test_a_name_that_is_a_node_and_a_seat_must_say_which():
@@ -274,8 +274,8 @@ def test_a_name_that_is_a_node_and_a_seat_must_say_which():
     graph.add_node("a", ask_node("a"))
     graph.add_edge(START, "a")
     with pytest.raises(ConfigError, match="write 'node:a' or 'seat:a'"):
-        System.from_graph(graph, pool("a"), players=["a"])
-    both = System.from_graph(graph, pool("a"), players=["node:a", "seat:a"])
+        from_graph(graph, pool("a"), players=["a"])
+    both = from_graph(graph, pool("a"), players=["node:a", "seat:a"])
     assert both.players == ("node:a", "seat:a")
     assert both.run(ITEM, ["node:a"]).calls == both.run(ITEM, ["seat:a"]).calls == ()
 
@@ -286,21 +286,21 @@ def test_an_application_of_another_kind_is_refused():
         return question
 
     with pytest.raises(ConfigError, match="got Pregel; graphs of LangGraph's functional API"):
-        System.from_graph(flow)
+        from_graph(flow)
 
 
 def test_a_state_without_messages_needs_input_and_output():
     with pytest.raises(ConfigError, match="give input="):
-        System.from_graph(draft_and_answer(drafts, answers), output=lambda state: "")
+        from_graph(draft_and_answer(drafts, answers), output=lambda state: "")
     with pytest.raises(ConfigError, match="give output="):
-        System.from_graph(draft_and_answer(drafts, answers), input=lambda item: {})
+        from_graph(draft_and_answer(drafts, answers), input=lambda item: {})
 
 
 def test_the_default_output_is_what_was_said_in_the_run_and_not_an_example_in_the_prompt():
     graph = StateGraph(MessagesState)
     graph.add_node("silent", lambda state: None)
     graph.add_edge(START, "silent")
-    system = System.from_graph(graph, input=None)
+    system = from_graph(graph, input=None)
     given = system.application.input(ITEM.view)
     assert [message.type for message in given["messages"]] == ["human"]
     shown = {"messages": [*given["messages"], AIMessage("Answer: 7", id="item-1")]}
@@ -319,7 +319,7 @@ def test_cache_and_retries_of_the_application_take_no_part_in_runs():
     graph.add_node("fails", fails, retry_policy=RetryPolicy(initial_interval=0, jitter=False))
     graph.add_edge(START, "ask")
     graph.add_edge("ask", "fails")
-    system = System.from_graph(graph.compile(cache=InMemoryCache()), {"a": Scripted("a", "Answer: 5")})
+    system = from_graph(graph.compile(cache=InMemoryCache()), {"a": Scripted("a", "Answer: 5")})
     assert final(system, ["ask"]) == ["Answer: 5"]
     assert final(system, []) == []  # LangGraph's cache would have said what it said before
     assert system.run(ITEM).error.kind == "ConnectionError"
@@ -329,9 +329,9 @@ def test_cache_and_retries_of_the_application_take_no_part_in_runs():
 def test_a_checkpointer_is_used_only_when_asked_for_and_then_with_a_thread_for_each_run():
     saver = InMemorySaver()
     app = chain("a").compile(checkpointer=saver)
-    System.from_graph(app, pool("a")).run(ITEM)
+    from_graph(app, pool("a")).run(ITEM)
     assert saver.storage == {}
-    kept = System.from_graph(app, pool("a"), memory=True)
+    kept = from_graph(app, pool("a"), memory=True)
     assert kept.run(ITEM).outcome == kept.run(ITEM).outcome
     assert len(saver.storage) == 2
 
@@ -341,7 +341,7 @@ def test_an_application_that_waits_for_somebody_is_refused():
     graph.add_node("human", lambda state: said(interrupt("Well?")))
     graph.add_edge(START, "human")
     with pytest.raises(ProtocolError, match="interrupts itself"):
-        System.from_graph(graph).run(ITEM)
+        from_graph(graph).run(ITEM)
 
 
 def test_players_on_no_path_to_the_output_are_reported():
@@ -350,13 +350,13 @@ def test_players_on_no_path_to_the_output_are_reported():
     graph.add_node("after-orphan", ask_node("b"))
     graph.add_edge("orphan", "after-orphan")
     graph.add_edge("after-orphan", END)
-    system = System.from_graph(graph, pool("a", "b"))
+    system = from_graph(graph, pool("a", "b"))
     assert system.off_path == ("orphan", "after-orphan")
     assert system.meanings()["off_path"] == ["orphan", "after-orphan"]
 
 
 def test_a_node_that_may_be_reached_by_an_undeclared_command_is_not_reported():
-    system = System.from_graph(routed(lambda state: Command(goto="two")), players=["one", "two"])
+    system = from_graph(routed(lambda state: Command(goto="two")), players=["one", "two"])
     assert system.off_path == ()
 
 
@@ -370,18 +370,18 @@ def test_a_seat_that_is_off_where_nothing_can_abstain_is_refused():
     graph = StateGraph(MessagesState)
     graph.add_node("end", lambda state: said("Answer: 5"))
     graph.add_conditional_edges(START, route, ["end"])
-    system = System.from_graph(graph, pool("a"), players=["a"])
+    system = from_graph(graph, pool("a"), players=["a"])
     assert final(system, ["a"]) == ["Answer: 5"]
     with pytest.raises(ProtocolError, match=r"seat 'a' is off and was asked where nothing can abstain"):
         system.run(ITEM, [])
-    assert final(System.from_graph(graph, pool("a"), players=["a"], absent={"a": "yes"}), []) == ["Answer: 5"]
+    assert final(from_graph(graph, pool("a"), players=["a"], absent={"a": "yes"}), []) == ["Answer: 5"]
 
 
 def test_a_node_that_always_abstains_is_worth_nothing_in_every_coalition():
     graph = chain("a")
     graph.add_node("idle", lambda state: None)
     graph.add_edge(START, "idle")
-    system = System.from_graph(graph, pool("a"))
+    system = from_graph(graph, pool("a"))
     for others in ([], ["ask-a"]):
         assert system.run(ITEM, [*others, "idle"]).final == system.run(ITEM, others).final
 
@@ -392,7 +392,7 @@ def test_two_nodes_that_do_the_same_are_worth_the_same_in_every_coalition():
         graph.add_node(name, ask_node("a"))
         graph.add_edge(START, name)
         graph.add_edge(name, END)
-    system = System.from_graph(graph, {"a": Scripted("a", "Answer: 5")})
+    system = from_graph(graph, {"a": Scripted("a", "Answer: 5")})
     assert system.run(ITEM, ["left"]).final == system.run(ITEM, ["right"]).final
     assert [call.draw for call in system.run(ITEM, ["left"]).calls] == [0]
     assert sorted(call.draw for call in system.run(ITEM).calls) == [0, 1]

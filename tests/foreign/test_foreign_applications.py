@@ -17,7 +17,7 @@ from langgraph.prebuilt import create_react_agent
 from langgraph.types import Command
 from scripted import Scripted, last_words
 
-from collabsim import SeatModel, System, Task, make_item, sweep
+from collabsim import SeatModel, Task, from_graph, make_item, sweep
 from collabsim.errors import ConfigError, ProtocolError
 from collabsim.testing import check_system, sample_items
 
@@ -33,7 +33,7 @@ def calculates(request):
 
 
 def agent_system(**settings):
-    return System.from_graph(react_agent(), {"solver": Scripted("calculator", calculates)}, **settings)
+    return from_graph(react_agent(), {"solver": Scripted("calculator", calculates)}, **settings)
 
 
 @pytest.mark.parametrize(
@@ -63,21 +63,19 @@ def test_an_agent_that_calls_its_tool_for_ever_gives_no_answer():
 
     graph = react_agent().builder  # with `remaining_steps` the agent itself would stop a step earlier, and say sorry
     graph.nodes["agent"].runnable = ask_forever
-    episode = System.from_graph(graph, recursion_limit=6).run(ITEM)
+    episode = from_graph(graph, recursion_limit=6).run(ITEM)
     assert (episode.error, episode.final, len(episode.calls)) == (None, (), 0)
-    strict = System.from_graph(graph, recursion_limit=6, on_limit="fail").run(ITEM)
+    strict = from_graph(graph, recursion_limit=6, on_limit="fail").run(ITEM)
     assert strict.error.kind == "GraphRecursionError"
 
 
 def test_every_coalition_of_the_supervisor_has_a_value():
-    check_system(
-        System.from_graph(supervisor(), pool("a", "b", "c"), absent={"supervisor": visit_once}), sample_items(3)
-    )
+    check_system(from_graph(supervisor(), pool("a", "b", "c"), absent={"supervisor": visit_once}), sample_items(3))
 
 
 def test_players_may_be_nodes_inside_a_graph_that_is_a_node_and_seats():
     players = ["team/draft", "solver", "a"]
-    system = System.from_graph(supervisor(), pool("a", "b", "c"), players=players, recursion_limit=12)
+    system = from_graph(supervisor(), pool("a", "b", "c"), players=players, recursion_limit=12)
     check_system(system, sample_items(2))
     without = system.run(sample_items(1)[0], ["solver", "a"])
     assert {call.seat for call in without.calls} == {"a", "c"}
@@ -85,11 +83,11 @@ def test_players_may_be_nodes_inside_a_graph_that_is_a_node_and_seats():
 
 def test_a_supervisor_without_a_stand_in_is_refused_with_what_to_write():
     with pytest.raises(ConfigError, match=r"'supervisor' chooses the next node.*absent=\{'supervisor': 'goto:"):
-        System.from_graph(supervisor(), pool("a", "b", "c"))
+        from_graph(supervisor(), pool("a", "b", "c"))
 
 
 def test_a_worker_that_always_goes_back_to_one_node_goes_there_when_it_is_off():
-    system = System.from_graph(supervisor(), pool("a", "b", "c"), players=["solver"], recursion_limit=12)
+    system = from_graph(supervisor(), pool("a", "b", "c"), players=["solver"], recursion_limit=12)
     episode = system.run(sample_items(1)[0], [])
     # The supervisor asks the solver again and again: it has not answered. The limit ends that, without an error.
     assert episode.error is None
@@ -115,27 +113,27 @@ def test_an_agent_hands_the_conversation_over_to_another_by_a_tool():
     graph.add_edge(START, "desk")
     models = {"a": Scripted("a", hands_over), "b": Scripted("b", "Answer: 42")}
     with pytest.raises(ConfigError, match="'desk' chooses the next node"):
-        System.from_graph(graph, models)
-    system = System.from_graph(graph, models, absent={"desk": "goto:writer"})
+        from_graph(graph, models)
+    system = from_graph(graph, models, absent={"desk": "goto:writer"})
     assert [call.seat for call in system.run(ITEM).calls] == ["a", "b"]
     assert system.run(ITEM).outcome == system.run(ITEM, ["writer"]).outcome == 1.0
     assert system.run(ITEM, ["desk"]).final == ()
 
 
 def test_every_coalition_of_the_map_reduce_has_a_value():
-    check_system(System.from_graph(map_reduce(), pool("a", "b"), absent=ABSENT, **READ), sample_items(3))
+    check_system(from_graph(map_reduce(), pool("a", "b"), absent=ABSENT, **READ), sample_items(3))
     both = ["a", "b", "plan"]
-    check_system(System.from_graph(map_reduce(), pool("a", "b"), players=both, absent=ABSENT, **READ), sample_items(3))
+    check_system(from_graph(map_reduce(), pool("a", "b"), players=both, absent=ABSENT, **READ), sample_items(3))
 
 
 def test_a_planner_whose_update_the_fan_out_reads_cannot_be_skipped():
-    system = System.from_graph(map_reduce(), pool("a", "b"), **READ)
+    system = from_graph(map_reduce(), pool("a", "b"), **READ)
     with pytest.raises(ProtocolError, match=r"'plan' is off, and the conditional edge after it cannot choose"):
         system.run(sample_items(1)[0], ["research", "write"])
 
 
 def test_a_given_update_stands_in_for_the_planner():
-    system = System.from_graph(map_reduce(), pool("a", "b"), absent=ABSENT, **READ)
+    system = from_graph(map_reduce(), pool("a", "b"), absent=ABSENT, **READ)
     item = sample_items(1)[0]
     assert len(system.run(item).calls) == 3 + 1
     assert len(system.run(item, ["research", "write"]).calls) == 1 + 1
@@ -148,14 +146,14 @@ def test_the_application_itself_stays_as_it_is():
     before = [dict(builder.nodes), set(builder.edges), {name: dict(found) for name, found in builder.branches.items()}]
     runnables = {name: spec.runnable for name, spec in builder.nodes.items()}
     bound = {name: node.bound for name, node in app.nodes.items()}
-    System.from_graph(app, pool("a", "b"), absent=ABSENT, **READ).run(sample_items(1)[0], ["plan"])
+    from_graph(app, pool("a", "b"), absent=ABSENT, **READ).run(sample_items(1)[0], ["plan"])
     assert [dict(builder.nodes), set(builder.edges), dict(builder.branches)] == before
     assert {name: spec.runnable for name, spec in builder.nodes.items()} == runnables
     assert {name: node.bound for name, node in app.nodes.items()} == bound
 
 
 def test_a_system_makes_one_graph_for_all_of_its_coalitions():
-    system = System.from_graph(map_reduce(), pool("a", "b"), absent=ABSENT, **READ)
+    system = from_graph(map_reduce(), pool("a", "b"), absent=ABSENT, **READ)
     graph = system.graph
     for present in combinations(system.players, 2):
         system.run(sample_items(1)[0], present)
@@ -164,7 +162,7 @@ def test_a_system_makes_one_graph_for_all_of_its_coalitions():
 
 def test_another_model_in_a_seat_speaks_without_anything_being_rebuilt():
     item = sample_items(1)[0]
-    system = System.from_graph(map_reduce(), pool("a", "b"), absent=ABSENT, **READ)
+    system = from_graph(map_reduce(), pool("a", "b"), absent=ABSENT, **READ)
     swapped = system.replace("b", Scripted("oracle", f"Answer: {item.gold}"))
     assert swapped.run(item).outcome == 1.0
 
@@ -172,7 +170,7 @@ def test_another_model_in_a_seat_speaks_without_anything_being_rebuilt():
 def test_a_sweep_reports_nodes_without_own_answers_and_seats_with_them():
     items = sample_items(6)
     task = Task("sums and products", tuple(items))
-    system = System.from_graph(map_reduce(), pool("a", "b"), players=["plan", "research", "b"], absent=ABSENT, **READ)
+    system = from_graph(map_reduce(), pool("a", "b"), players=["plan", "research", "b"], absent=ABSENT, **READ)
     values = sweep(system, task, method="exact").values
     assert abs(values["efficiency_gap"]) < 1e-9
     assert values["paired"] is True

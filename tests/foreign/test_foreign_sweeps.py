@@ -15,8 +15,8 @@ from foreign import plain_app
 from foreign.applications import ABSENT, READ, chain, map_reduce, pool
 from rich.console import Console
 
-from collabsim import System, Task, make_item, sweep
-from collabsim.cli.sweep import prepare
+from collabsim import Task, from_graph, make_item, sweep
+from collabsim.cli.sweep_command import prepare
 from collabsim.coalitions.forecast import forecast
 from collabsim.coalitions.sweep import plan_sweep
 from collabsim.config.read import parse_config
@@ -37,7 +37,7 @@ def shown(values):
 
 
 def test_calls_past_the_seats_are_recorded_and_the_sweep_is_marked_not_paired(tmp_path):
-    result = sweep(System.from_graph(plain_app.app), TASK, method="exact", out=tmp_path / "run")
+    result = sweep(from_graph(plain_app.app), TASK, method="exact", out=tmp_path / "run")
     assert result.values["v"] == {"": 0.0, "guess": 0.0, "check": 1.0, "guess+check": 1.0}
     assert result.values["paired"] is False
     cost = result.values["cost"]
@@ -48,15 +48,15 @@ def test_calls_past_the_seats_are_recorded_and_the_sweep_is_marked_not_paired(tm
 
 
 def test_a_resumed_sweep_remembers_that_it_is_not_paired(tmp_path):
-    first = sweep(System.from_graph(plain_app.app), TASK, method="exact", out=tmp_path / "run").values
-    again = sweep(System.from_graph(plain_app.make()), TASK, method="exact", out=tmp_path / "run2").values
-    resumed = sweep(System.from_graph(plain_app.app), TASK, method="exact", out=tmp_path / "run").values
+    first = sweep(from_graph(plain_app.app), TASK, method="exact", out=tmp_path / "run").values
+    again = sweep(from_graph(plain_app.make()), TASK, method="exact", out=tmp_path / "run2").values
+    resumed = sweep(from_graph(plain_app.app), TASK, method="exact", out=tmp_path / "run").values
     assert resumed["paired"] is again["paired"] is False
     assert {**resumed["cost"], "seconds": 0} == {**first["cost"], "seconds": 0}
 
 
 def test_a_sweep_on_seats_is_paired_and_says_nothing_about_it():
-    values = sweep(System.from_graph(chain("a"), pool("a")), TASK, method="exact").values
+    values = sweep(from_graph(chain("a"), pool("a")), TASK, method="exact").values
     assert values["paired"] is True
     assert "paired" not in shown(values)
 
@@ -65,33 +65,33 @@ def test_training_is_told_which_node_needs_a_seat():
     with pytest.raises(
         ProtocolError, match=r"node 'guess' called the model '\w+' itself.*model = SeatModel\('guess'\)"
     ):
-        require_paired(System.from_graph(plain_app.app).run(ITEMS[0]))
-    require_paired(System.from_graph(chain("a"), pool("a")).run(ITEMS[0]))
+        require_paired(from_graph(plain_app.app).run(ITEMS[0]))
+    require_paired(from_graph(chain("a"), pool("a")).run(ITEMS[0]))
 
 
 def test_a_call_names_its_node_whether_the_node_is_synchronous_or_not():
-    calls = System.from_graph(plain_app.app).run(ITEMS[0]).calls
+    calls = from_graph(plain_app.app).run(ITEMS[0]).calls
     assert [call.node for call in calls] == ["guess", "check"]
 
 
 def test_players_that_are_models_are_refused_for_an_application():
     with pytest.raises(ConfigError, match="names its players itself"):
-        sweep(System.from_graph(plain_app.app), TASK, players="models")
+        sweep(from_graph(plain_app.app), TASK, players="models")
 
 
 def test_only_the_seats_of_players_are_asked_for_answers_of_their_own():
-    system = System.from_graph(map_reduce(), pool("a", "b"), players=["research", "b"], absent=ABSENT, **READ)
+    system = from_graph(map_reduce(), pool("a", "b"), players=["research", "b"], absent=ABSENT, **READ)
     assert plan_sweep(system, TASK).own_seats == ("b",)
 
 
 def test_a_forecast_does_not_claim_to_know_the_calls_of_an_application():
-    counts = forecast(plan_sweep(System.from_graph(plain_app.app), TASK, method="exact"))
+    counts = forecast(plan_sweep(from_graph(plain_app.app), TASK, method="exact"))
     assert (counts["coalition_runs"], counts["calls_at_most"]) == (16, None)
 
 
 def test_identity_follows_from_players_rules_and_revision():
     def identity(**settings):
-        return System.from_graph(map_reduce(), pool("a", "b"), **{"absent": ABSENT, **READ, **settings}).identity
+        return from_graph(map_reduce(), pool("a", "b"), **{"absent": ABSENT, **READ, **settings}).identity
 
     assert identity() == identity()
     others = [{"players": ["write"]}, {"absent": {}}, {"revision": "2"}, {"recursion_limit": 7}, {"output": str}]
@@ -107,7 +107,7 @@ def test_the_conformance_suite_for_systems_finds_a_coalition_that_fails():
     graph.add_node("breaks", breaks)
     graph.add_edge("ask-a", "breaks")
     with pytest.raises(AssertionError, match=r"coalition \['breaks'\].*nobody spoke before"):
-        check_system(System.from_graph(graph, pool("a")), sample_items(1))
+        check_system(from_graph(graph, pool("a")), sample_items(1))
 
 
 def test_the_conformance_suite_for_systems_finds_state_that_is_kept_between_runs():
@@ -122,7 +122,7 @@ def test_the_conformance_suite_for_systems_finds_state_that_is_kept_between_runs
     graph.add_edge("ask-a", "remembers")
     items = [make_item("What is 3 times 5?", "15")]
     with pytest.raises(AssertionError, match=r"by itself, .* among other runs"):
-        check_system(System.from_graph(graph, pool("a")), items)
+        check_system(from_graph(graph, pool("a")), items)
 
 
 # ---- from a config ---------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_a_config_names_an_application_and_gives_what_python_gives(tmp_path):
     values = sweep(prepared.system, prepared.task, method="exact").values
     models = {name: seat.model for name, seat in prepared.system.pool.items()}
     how = {"players": GRAPH["players"], "absent": ABSENT, **READ}
-    same = sweep(System.from_graph(map_reduce(), models, **how), prepared.task, method="exact").values
+    same = sweep(from_graph(map_reduce(), models, **how), prepared.task, method="exact").values
     assert values["v"] == same["v"]
     assert values["definitions"]["protocol"] == "seats_app.py:app"
 

@@ -16,9 +16,9 @@ from langgraph.prebuilt import ToolNode
 from pydantic import BaseModel
 from scripted import Scripted
 
-from collabsim import GenerationStore, Pool, Sampling, Seat, SeatModel, System, make_item
+from collabsim import GenerationStore, Pool, Sampling, Seat, SeatModel, from_graph, make_item
 from collabsim.errors import ProtocolError
-from collabsim.models.chat import as_reply
+from collabsim.models.chat.langchain_model import as_reply
 from collabsim.request import Message
 from collabsim.seeds import call_seed
 from collabsim.testing import sample_items
@@ -34,7 +34,7 @@ def one_node(node) -> StateGraph:
 
 
 def run_node(node, seats, **how):
-    episode = System.from_graph(one_node(node), seats, **how).run(ITEM)
+    episode = from_graph(one_node(node), seats, **how).run(ITEM)
     assert episode.error is None, episode.error
     return episode
 
@@ -42,7 +42,7 @@ def run_node(node, seats, **how):
 @pytest.mark.parametrize("sync", [False, True], ids=["async node", "sync node in a thread"])
 def test_a_call_goes_through_the_run_with_its_seed_and_is_recorded(sync):
     model = Scripted("a", "Answer: 5")
-    episode = System.from_graph(chain("a", sync=sync), {"a": model}).run(ITEM, run_seed=7)
+    episode = from_graph(chain("a", sync=sync), {"a": model}).run(ITEM, run_seed=7)
     (call,) = episode.calls
     assert (call.seat, call.node, call.draw, call.paired, bool(call.key)) == ("a", "ask-a", 0, True, True)
     assert model.asked[0].seed == call_seed(7, ITEM.id, "a", 0)
@@ -68,7 +68,7 @@ def test_a_draw_may_be_named():
 
 def test_the_store_answers_what_was_asked_before():
     model = Scripted("a", "Answer: 5")
-    system = System.from_graph(chain("a"), {"a": model})
+    system = from_graph(chain("a"), {"a": model})
     first, second = system.run(ITEM), system.run(ITEM)
     assert [call.reused for call in (*first.calls, *second.calls)] == [False, True]
     assert len(model.asked) == 1
@@ -92,7 +92,7 @@ def test_an_unknown_keyword_is_refused_and_not_dropped():
         await SeatModel("a").bind(response_format="json").ainvoke("x")
 
     with pytest.raises(Exception, match=r"got \['response_format'\]; leave it out"):
-        System.from_graph(one_node(node), {"a": Scripted("a", "ok")}).run(ITEM)
+        from_graph(one_node(node), {"a": Scripted("a", "ok")}).run(ITEM)
 
 
 def test_outside_of_any_run_the_default_model_speaks():
@@ -140,7 +140,7 @@ def test_an_application_s_own_except_does_not_take_an_absent_seat_for_a_failure(
             return said("Answer: 5")
 
     for each in (node, sync_node):
-        episode = System.from_graph(one_node(each), pool("a", "b"), players=["a"]).run(ITEM, [])
+        episode = from_graph(one_node(each), pool("a", "b"), players=["a"]).run(ITEM, [])
         assert (episode.error, episode.final, episode.calls) == (None, (), ())
 
 
@@ -148,7 +148,7 @@ def test_an_application_s_own_except_does_not_take_an_absent_seat_for_a_failure(
     "rule", ["Answer: 5", AIMessage("Answer: 5"), lambda messages: f"Answer: {4 + len(messages)}"], ids=type
 )
 def test_what_stands_in_for_a_seat_is_said_in_its_place_without_a_call(rule):
-    system = System.from_graph(one_node(ask_node("a")), pool("a"), players=["a"], absent={"a": rule})
+    system = from_graph(one_node(ask_node("a")), pool("a"), players=["a"], absent={"a": rule})
     episode = system.run(ITEM, [])
     assert (episode.outcome, episode.calls) == (1.0, ())
 
@@ -159,7 +159,7 @@ def test_a_node_abstains_when_a_graph_or_a_tool_that_it_calls_asks_an_absent_sea
     async def calls_a_graph(state):
         return {"messages": (await inner.ainvoke({"messages": state["messages"]}))["messages"][-1:]}
 
-    system = System.from_graph(one_node(calls_a_graph), pool("a"), players=["a"])
+    system = from_graph(one_node(calls_a_graph), pool("a"), players=["a"])
     assert [call.seat for call in system.run(ITEM).calls] == ["a"]
     off = system.run(ITEM, [])
     assert (off.error, off.final, off.calls) == (None, (), ())
@@ -176,7 +176,7 @@ def test_a_node_abstains_when_a_graph_or_a_tool_that_it_calls_asks_an_absent_sea
     graph.add_edge(START, "asker")
     graph.add_edge("asker", "tools")
     last = {"players": ["a"], "output": lambda state: state["messages"][-1].text}
-    system = System.from_graph(graph, {"a": Scripted("a", "Answer: 5")}, **last)
+    system = from_graph(graph, {"a": Scripted("a", "Answer: 5")}, **last)
     assert system.run(ITEM).final[0].text == "Answer: 5"
     assert system.run(ITEM, []).final[0].text == "This tool is not available."
 
@@ -201,7 +201,7 @@ def test_structured_output_is_read_from_a_call_of_its_tool():
 async def test_concurrent_runs_do_not_see_each_other():
     graph = chain("a", "b", sync=True)
     items = sample_items(6)
-    system = System.from_graph(graph, pool("a", "b"), players=["a", "ask-b"])
+    system = from_graph(graph, pool("a", "b"), players=["a", "ask-b"])
     system.study(items)
     plan = [(item, present) for item in items for present in ([], ["a"], ["ask-b"], ["a", "ask-b"])]
     together = await asyncio.gather(*(system.arun(item, present) for item, present in plan))
@@ -227,7 +227,7 @@ class Slow(BaseChatModel):
 def test_synchronous_nodes_that_wait_do_not_keep_synchronous_models_from_answering():
     from collabsim.loop import run_sync
 
-    system = System.from_graph(chain("a", sync=True), {"a": Slow()})
+    system = from_graph(chain("a", sync=True), {"a": Slow()})
     items = [make_item(f"What is {k} + {k}?", str(2 * k)) for k in range(60)]
 
     async def all_at_once():
@@ -241,7 +241,7 @@ def test_a_store_on_disk_serves_another_process_s_run(tmp_path):
     model = Scripted("a", "Answer: 5")
     for session in range(2):
         with GenerationStore(tmp_path / "g.sqlite") as store:
-            System.from_graph(chain("a"), {"a": model}, store=store).run(ITEM)
+            from_graph(chain("a"), {"a": model}, store=store).run(ITEM)
         assert len(model.asked) == 1, session
 
 

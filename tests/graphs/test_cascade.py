@@ -12,7 +12,8 @@ from scripted import Scripted, last_words
 from collabsim import System, make_item
 from collabsim.episode import Reply, Tokens
 from collabsim.errors import CallError, ConfigError
-from collabsim.fitting import Fitted, afit
+from collabsim.system.fitted import Fitted
+from collabsim.system.fitting import afit
 from collabsim.testing import check_isolation, check_masks, check_seat_order, sample_items
 
 ITEM = make_item("What is 2 + 3?", "5")

@@ -12,9 +12,9 @@ from engines import requires
 
 from collabsim import GenerationStore, Pool, Sampling, Seat, System, make_item
 from collabsim.errors import ConfigError, ProtocolError
-from collabsim.models import engines
-from collabsim.models.joint import JointModel, Member
-from collabsim.models.local import LocalModel
+from collabsim.models.engines import shared_engines as engines
+from collabsim.models.local.joint_model import JointModel, Member
+from collabsim.models.local.local_model import LocalModel
 from collabsim.request import Message, Request
 
 pytestmark = requires("torch", "transformers", "tokenizers", "safetensors")
@@ -184,7 +184,7 @@ async def test_a_sure_base_is_never_nudged_and_an_unsure_one_always(local):
 
 
 async def test_without_strength_contrast_is_the_best_seats_own_greedy_text(local):
-    from collabsim.fitting import Fitted
+    from collabsim.system.fitted import Fitted
 
     pool = Pool({name: Seat(name, local(name), sampling=GREEDY) for name in ("one", "two")})
     system = System(

@@ -8,8 +8,9 @@ import pytest
 
 from collabsim import Pool, Sampling, Seat, System, make_item
 from collabsim.errors import ConfigError, ProtocolError
-from collabsim.fitting import Fitted, afit
-from collabsim.models.simulated import SimulatedModel
+from collabsim.models.simulation.simulated import SimulatedModel
+from collabsim.system.fitted import Fitted
+from collabsim.system.fitting import afit
 
 DEV = [make_item(f"What is {k} + {k + 1}?", str(2 * k + 1)) for k in range(2, 32)]
 TEST = [make_item(f"What is {k} times {k + 2}?", str(k * (k + 2))) for k in range(2, 8)]

@@ -7,8 +7,9 @@ from engines import requires
 
 from collabsim import GenerationStore, Pool, Sampling, Seat, System, make_item, sweep
 from collabsim.errors import ProtocolError
-from collabsim.models import engines, local
-from collabsim.models.local import LocalModel
+from collabsim.models.engines import shared_engines as engines
+from collabsim.models.local import local_model as local
+from collabsim.models.local.local_model import LocalModel
 from collabsim.models.merging import Recipe, merged_model
 from collabsim.tasks import Task
 

@@ -7,7 +7,7 @@ from collabsim.graphs.prompt_router import chosen_number
 from scripted import Scripted, last_words
 
 from collabsim import Pool, Seat, System, make_item
-from collabsim.fitting import afit
+from collabsim.system.fitting import afit
 
 ITEM = make_item("What is 2 + 3?", "5")
 

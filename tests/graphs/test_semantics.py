@@ -9,8 +9,9 @@ from collabsim import Pool, System, make_item
 from collabsim.coalitions.forecast import calls_per_run
 from collabsim.episode import Reply
 from collabsim.errors import CallError, ConfigError
-from collabsim.fitting import Fitted, afit
-from collabsim.models.simulated import SimulatedModel
+from collabsim.models.simulation.simulated import SimulatedModel
+from collabsim.system.fitted import Fitted
+from collabsim.system.fitting import afit
 from collabsim.testing import sample_dev_items, sample_items
 
 ITEM = make_item("What is 2 + 3?", "5")

@@ -14,7 +14,7 @@ import pytest
 from engines import requires
 
 from collabsim.cli import main
-from collabsim.models import engines
+from collabsim.models.engines import shared_engines as engines
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "train_specialists.py"
 pytestmark = requires("torch", "transformers", "peft", "tokenizers", "safetensors")

@@ -9,7 +9,7 @@ from scripted import Scripted, last_words
 
 from collabsim import System, make_item
 from collabsim.errors import ConfigError
-from collabsim.models.simulated import SimulatedModel
+from collabsim.models.simulation.simulated import SimulatedModel
 from collabsim.testing import sample_items
 
 ITEM = make_item("What is 2 + 3?", "5")

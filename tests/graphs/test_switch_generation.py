@@ -6,7 +6,7 @@ from scripted import Scripted, last_words
 
 from collabsim import System, make_item
 from collabsim.episode import Reply
-from collabsim.models.simulated import SimulatedModel
+from collabsim.models.simulation.simulated import SimulatedModel
 from collabsim.pool import Pool, Seat
 from collabsim.request import Sampling
 

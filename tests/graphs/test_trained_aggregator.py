@@ -5,7 +5,7 @@ from scripted import Scripted, last_words
 
 from collabsim import System, make_item
 from collabsim.errors import ConfigError
-from collabsim.fitting import Fitted
+from collabsim.system.fitted import Fitted
 
 ITEM = make_item("What is 2 + 3?", "5")
 

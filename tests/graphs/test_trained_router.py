@@ -15,7 +15,8 @@ from tiny_folders import write_folder
 
 from collabsim import System, Task, make_item, sweep
 from collabsim.errors import ConfigError
-from collabsim.fitting import Fitted, afit
+from collabsim.system.fitted import Fitted
+from collabsim.system.fitting import afit
 
 DEV = [
     *(make_item(f"What is the sum of {k} and 3?", str(k + 3)) for k in range(2, 8)),

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from collabsim.episode import Reply
-from collabsim.models.simulated import SimulatedModel
+from collabsim.item import Item, ItemView
+from collabsim.models.simulation.simulated import SimulatedModel
 from collabsim.request import Message, Messages, Request, Sampling
 from collabsim.seeds import digest
-from collabsim.tasks.item import Item, ItemView
 
 _LOOP = asyncio.new_event_loop()
 

@@ -8,11 +8,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
 from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.identity import identity_of
 from collabsim.models import resolve
-from collabsim.models.base import identity_of
+from collabsim.models.chat.server import ServerModel
 from collabsim.models.resolve import ModelSpec, resolve_model
-from collabsim.models.server import ServerModel
-from collabsim.models.simulated import SimulatedModel
+from collabsim.models.simulation.simulated import SimulatedModel
 
 READY = FakeListChatModel(responses=["ready"])
 NUMBER = 3

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from collabsim import Pool, SimulatedModel, System, Task, make_item, sweep
-from collabsim.cli import report
+from collabsim.cli import report_command as report
 from collabsim.errors import ConfigError, StoreError
 
 

@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from collabsim import Pool, SimulatedModel, System, Task, make_item, sweep
-from collabsim.cli import report
+from collabsim.cli import report_command as report
 from collabsim.coalitions.answers_kept import read_answers
 from collabsim.errors import ConfigError, StoreError
 from collabsim.run_folder import OUTCOMES_FILE

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from collabsim.tasks.sandbox.limits import Limits
-from collabsim.tasks.sandbox.pool import Sandbox
-from collabsim.tasks.sandbox.report import Examination, Report
-from collabsim.tasks.sandbox.worker import Worker
+from collabsim.sandbox.limits import Limits
+from collabsim.sandbox.report import Examination, Report
+from collabsim.sandbox.worker import Worker
+from collabsim.sandbox.worker_pool import Sandbox
 
 TESTS = "assert f(3) == 9\nassert f(4) == 16"
 INNOCENT = Examination("def f(x):\n    return x * x", TESTS, "f")

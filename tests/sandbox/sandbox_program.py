@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 
-from collabsim.tasks.sandbox.pool import Sandbox
-from collabsim.tasks.sandbox.report import Examination
+from collabsim.sandbox.report import Examination
+from collabsim.sandbox.worker_pool import Sandbox
 
 SLEEPER = Examination("import time\ndef f(x):\n    time.sleep(600)", "f(1)", "f")
 

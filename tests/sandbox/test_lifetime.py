@@ -15,9 +15,9 @@ import pytest
 from code_boxes import require_sandbox
 from hostility import descendants
 
-from collabsim.tasks.sandbox.pool import Sandbox
-from collabsim.tasks.sandbox.report import Examination
-from collabsim.tasks.sandbox.worker import START, Worker, WorkerFailed
+from collabsim.sandbox.report import Examination
+from collabsim.sandbox.worker import START, Worker, WorkerFailed
+from collabsim.sandbox.worker_pool import Sandbox
 
 WORK = Examination("def f(x):\n    return x", "assert f(1) == 1", "f")
 PROGRAM = Path(__file__).parent / "sandbox_program.py"
@@ -106,7 +106,7 @@ def test_a_program_that_is_killed_from_outside_is_an_error_and_not_wrong():
 
 
 def test_workers_that_cannot_start_are_an_error_that_says_so(monkeypatch):
-    monkeypatch.setattr("collabsim.tasks.sandbox.worker.START", START.replace("main()", "sys.exit(3)"))
+    monkeypatch.setattr("collabsim.sandbox.worker.START", START.replace("main()", "sys.exit(3)"))
     report = Sandbox(workers=1).run(WORK)
     assert report.ending == "error"
     assert report.reason

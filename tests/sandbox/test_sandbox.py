@@ -9,9 +9,9 @@ import threading
 import pytest
 from code_boxes import require_sandbox
 
-from collabsim.tasks.sandbox.limits import Limits
-from collabsim.tasks.sandbox.pool import Sandbox
-from collabsim.tasks.sandbox.report import Examination, Report, Script
+from collabsim.sandbox.limits import Limits
+from collabsim.sandbox.report import Examination, Report, Script
+from collabsim.sandbox.worker_pool import Sandbox
 
 
 @pytest.fixture(scope="module")

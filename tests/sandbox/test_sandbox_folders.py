@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from collabsim.tasks.sandbox.folders import remove, usage
+from collabsim.sandbox.folders import remove, usage
 
 
 def test_usage_counts_bytes_and_entries_beneath(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collabsim.tasks.sandbox.seccomp import MACHINES, program
-from collabsim.tasks.sandbox.syscalls import ALLOWED, CHECKED
+from collabsim.sandbox.allowed_calls import ALLOWED, CHECKED
+from collabsim.sandbox.seccomp import MACHINES, program
 
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 PID = 4242

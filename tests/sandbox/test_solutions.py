@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from code_boxes import data_set, item, require_sandbox, solutions
 
-from collabsim.tasks.item import Score
-from collabsim.tasks.scorers.code_scorer import CodeScorer
+from collabsim.item import Score
+from collabsim.scorers.code.code_scorer import CodeScorer
 
 TASKS = list(solutions())
 

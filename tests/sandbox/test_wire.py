@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collabsim.tasks.sandbox.wire import LONGEST_FRAME, Frames, Gone, Unreadable, decode, encode
+from collabsim.sandbox.wire import LONGEST_FRAME, Frames, Gone, Unreadable, decode, encode
 
 ATOMS = st.one_of(
     *(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.complex_numbers(allow_nan=False)),

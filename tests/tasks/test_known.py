@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collabsim.config.resolve import make_task
+from collabsim.config.assemble import make_task
 from collabsim.config.schema import Config
 from collabsim.errors import ConfigError, DataError, PrerequisiteError
 from collabsim.tasks import known, list_tasks, load_task

@@ -6,9 +6,9 @@ from collections import OrderedDict
 import pytest
 
 from collabsim.errors import PrerequisiteError
+from collabsim.scorers.code.code_scorer import CodeScorer
 from collabsim.tasks import load_task, scorer_for
 from collabsim.tasks.reference_runs import SAMPLE, run_references
-from collabsim.tasks.scorers.code_scorer import CodeScorer
 
 
 def programs(count, bad=()):
@@ -35,7 +35,7 @@ def ran(monkeypatch):
     seen = []
 
     def judge(self, text, item, finish):
-        from collabsim.tasks.item import Score
+        from collabsim.item import Score
 
         seen.append(item.id)
         wanted = int(item.extra["tests"].rpartition("== ")[2]) - 1

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from collabsim.tasks import row_forms
-from collabsim.tasks.records import Unusable
+from collabsim.tasks.record import Unusable
 
 
 def test_gold_of_a_worked_solution_is_its_last_box():

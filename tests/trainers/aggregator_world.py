@@ -16,7 +16,7 @@ from scripted import Scripted, last_words
 
 from collabsim import Pool, Sampling, Seat, System, Task, make_item
 from collabsim.episode import Reply
-from collabsim.quoting import quote_all
+from collabsim.nodes.quoting import quote_all
 from collabsim.request import Message, Messages, with_text
 from collabsim.seeds import derive_seed
 
@@ -68,7 +68,7 @@ def specialist(kind: str) -> Scripted:
 
 def aggregated_system(folder: Path, engine: str = "transformers") -> System:
     """The aggregator as a helper that reads both specialists, in an order of the item's own."""
-    from collabsim.models.local import LocalModel
+    from collabsim.models.local.local_model import LocalModel
 
     model = LocalModel(spec=str(folder), engine=engine, dtype="float32")
     return System(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from collabsim.trainers.rows import TokenRow
+from collabsim.trainers.policy.token_row import TokenRow
 
 from collabsim.episode import Reply, Tokens, Usage
 from collabsim.request import Request

@@ -8,7 +8,7 @@ from engines import requires
 from tiny_folders import CHATML, write_folder
 
 from collabsim import Seat, make_item
-from collabsim.models.local import LocalModel
+from collabsim.models.local.local_model import LocalModel
 
 pytestmark = requires("torch", "transformers")
 

@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 import torch
 from collabsim.trainers.advantages import Estimator
-from collabsim.trainers.groups import Counts, Group, GroupId, Run
 from collabsim.trainers.losses import LOSSES, Loss, loss_named
 from collabsim.trainers.objectives import draw_coalition, parse_objective
-from collabsim.trainers.rollouts import RolloutPlan, Visit, collect
-from collabsim.trainers.rows import Row, TokenRow
+from collabsim.trainers.policy.token_row import TokenRow
+from collabsim.trainers.records import Counts, Group, GroupId, Row, Run, Visit
+from collabsim.trainers.rollouts import RolloutPlan, collect
 from collabsim.trainers.updates import examples
 from scripted import Scripted
 from tabular import Noisy, Tabular

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from collabsim.trainers.rows import TokenRow
+from collabsim.trainers.policy.token_row import TokenRow
 from engines import requires
 from limits import no_file_above
 from tiny_policy import disturb
@@ -36,8 +36,8 @@ def folder(tmp_path_factory):
 def training(folder, *, lora=False):
     """A learner, an optimiser with momentum and a scheduler that bends the rate at every step."""
     import torch
-    from collabsim.trainers.learner import Learner
-    from collabsim.trainers.lora import LoraSettings
+    from collabsim.trainers.policy.learner import Learner
+    from collabsim.trainers.policy.lora import LoraSettings
 
     learner = Learner.load(folder, lora=LoraSettings(rank=2, alpha=4) if lora else None)
     optimizer = torch.optim.AdamW(learner.parameters(), lr=1e-3)
@@ -197,7 +197,8 @@ def test_a_process_killed_while_it_writes_leaves_a_whole_checkpoint(folder, tmp_
 
 def test_a_kill_at_every_stage_of_a_write_leaves_the_previous_or_the_new_one(folder, tmp_path, monkeypatch):
     """Every rename, replacement and deletion in turn is where the process ends; the next one finds a whole checkpoint."""
-    from collabsim.trainers import checkpoint, saving
+    from collabsim.trainers import checkpoint
+    from collabsim.trainers.policy.policy import saving
 
     class Killed(BaseException):
         pass

@@ -6,17 +6,17 @@ import json
 import pytest
 import yaml
 from collabsim.trainers import amultiagent_finetuning, multiagent_finetuning
-from collabsim.trainers.finetuning_settings import FinetuneConfig, parse_finetune
-from collabsim.trainers.imitation import batches_of
-from collabsim.trainers.rows import Row, TokenRow
-from collabsim.trainers.updates import Example
+from collabsim.trainers.finetune.finetuning_settings import FinetuneConfig, parse_finetune
+from collabsim.trainers.finetune.imitation import batches_of
+from collabsim.trainers.policy.token_row import TokenRow
+from collabsim.trainers.records import Example, Row
 from router_world import router_folder
 from scripted import Scripted
 from test_train_command import collabsim
 
 from collabsim import Pool, Sampling, Seat, System, make_item
 from collabsim.errors import ConfigError, TrainingError
-from collabsim.models.local import LocalModel
+from collabsim.models.local.local_model import LocalModel
 from collabsim.run_folder import read_json
 
 SMALL = {"lr": 3e-3, "rows_per_step": 4, "epochs": 2}
@@ -60,7 +60,7 @@ def tuned(folder, tmp_path_factory):
 def says_1(model):
     """The model's log-probability of the answer 1 to fresh questions."""
     import torch
-    from collabsim.trainers.learner import Learner
+    from collabsim.trainers.policy.learner import Learner
 
     learner = Learner.load(model.folder.path, dtype="float32")
     end = model.prompter.tokenizer.eos_token_id
@@ -115,7 +115,7 @@ def test_every_iteration_starts_from_the_one_before_and_says_what_was_learnt(fol
 
 
 def test_one_that_was_stopped_goes_on_where_it_was_and_ends_in_the_same_weights(folder, tuned, tmp_path, monkeypatch):
-    import collabsim.trainers.imitation as imitation
+    import collabsim.trainers.finetune.imitation as imitation
 
     done = []
 

@@ -11,9 +11,9 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from router_world import ROUTER, item, pairs, router_folder, specialist, task, train_items
 from test_train_command import collabsim
 
-from collabsim import Pool, Seat, SeatModel, SimulatedModel, System, Task
+from collabsim import Pool, Seat, SeatModel, SimulatedModel, System, Task, from_graph
 from collabsim.errors import ProtocolError
-from collabsim.models.local import LocalModel
+from collabsim.models.local.local_model import LocalModel
 from collabsim.run_folder import read_json
 
 SETTINGS = {"seat": "router", "loss": "dr_grpo", "norm_tokens": 1, "lr": 2e-3, "steps": 8, "items_per_step": 4}
@@ -54,7 +54,7 @@ def application():
 def routed(folder):
     model = LocalModel(spec=str(folder), engine="transformers", dtype="float32")
     pool = {"router": Seat("router", model, sampling=ROUTER), "add": specialist("add"), "mul": specialist("mul")}
-    return System.from_graph(application(), Pool(pool), players=["router", "add", "mul"])
+    return from_graph(application(), Pool(pool), players=["router", "add", "mul"])
 
 
 def test_a_seat_of_an_application_learns_from_what_the_whole_application_achieves(folder):
@@ -75,7 +75,7 @@ def test_nodes_that_ask_unseen_may_read_anybody_so_partners_are_shared(folder):
 @pytest.mark.parametrize("pool", [{}, {"guess": SimulatedModel(name="guess")}])
 def test_an_application_that_calls_models_itself_is_refused_with_the_change_to_make(pool, tmp_path):
     with pytest.raises(ProtocolError, match=r"node 'guess' called the model.*model = SeatModel\('guess'\)"):
-        train(System.from_graph(make(), pool), task(4, 0), train_items(4), seat="guess", out=tmp_path / "out")
+        train(from_graph(make(), pool), task(4, 0), train_items(4), seat="guess", out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

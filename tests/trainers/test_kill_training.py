@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from collabsim.trainers.metrics import read_metrics
-from test_crl import assert_same_training, router, small, state_of, trained  # noqa: F401 (fixtures)
+from test_training import assert_same_training, router, small, state_of, trained  # noqa: F401 (fixtures)
 
 HERE = Path(__file__).parent
 

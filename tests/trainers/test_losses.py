@@ -5,9 +5,9 @@ import math
 
 import pytest
 import torch
-from collabsim.trainers.groups import Counts, Group, GroupId, Run
 from collabsim.trainers.losses import LOSSES, kl_k3, loss_named, row_loss
-from collabsim.trainers.rows import Row, TokenRow
+from collabsim.trainers.policy.token_row import TokenRow
+from collabsim.trainers.records import Counts, Group, GroupId, Row, Run
 from collabsim.trainers.updates import examples, micro_batches, update
 from tabular import Tabular
 

@@ -3,10 +3,11 @@
 import asyncio
 
 import pytest
-from collabsim.trainers.groups import Outcome, assemble
+from collabsim.trainers.groups import assemble
 from collabsim.trainers.objectives import parse_objective
 from collabsim.trainers.partner_noise import check_noise, default_noise, visit_seed
-from collabsim.trainers.rollouts import RolloutPlan, Visit, check_plan, collect
+from collabsim.trainers.records import Outcome, Visit
+from collabsim.trainers.rollouts import RolloutPlan, check_plan, collect
 from langgraph.graph import START, StateGraph
 from scripted import Scripted
 from tabular import Noisy, Tabular

@@ -8,8 +8,8 @@ from collabsim.trainers.metrics import Metrics, flat, read_metrics
 from collabsim.trainers.objectives import parse_objective
 from collabsim.trainers.optimiser import rate
 from collabsim.trainers.settings import parse_train
-from collabsim.trainers.splits import load_train_items
 from collabsim.trainers.stopwatch import Stopwatch
+from collabsim.trainers.training_items import load_train_items
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

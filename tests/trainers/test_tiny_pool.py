@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from collabsim.trainers.matrix import read_matrix
+from collabsim.trainers.compare.matrix import read_matrix
 from engines import requires
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from collabsim.trainers.comparing import COMPARE_FILE, PICTURE_FILE
+from collabsim.trainers.compare.comparison import COMPARE_FILE, PICTURE_FILE
 from router_world import router_folder
 from typer.testing import CliRunner
 

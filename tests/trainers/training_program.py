@@ -10,7 +10,7 @@ from pathlib import Path
 import safetensors.torch
 from collabsim.trainers import crl, train
 from router_world import routed_system, task, train_items
-from test_crl import SMALL
+from test_training import SMALL
 
 
 def dies_in(place: str, step: int) -> None:

@@ -6,8 +6,8 @@ recipes (protocols fit them on dev), and merging models of different shapes.
 
 from __future__ import annotations
 
-from collabsim.models.merging.folders import check_alike, token_table
+from collabsim.models.merging.merge_recipe import Recipe
+from collabsim.models.merging.merged_folder import check_alike, token_table
 from collabsim.models.merging.merged_model import check_kinds, merged_model
-from collabsim.models.merging.recipe import Recipe
 
 __all__ = ["Recipe", "check_alike", "check_kinds", "merged_model", "token_table"]

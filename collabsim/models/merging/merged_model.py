@@ -16,13 +16,13 @@ from typing import Any
 
 from collabsim.episode import Reply
 from collabsim.errors import ProtocolError
-from collabsim.models.engine import Engine
-from collabsim.models.engines import engine_runs, retire_engine
-from collabsim.models.local import ENGINE_SETTINGS, LocalModel
-from collabsim.models.merging.folders import merge, planned_merge
-from collabsim.models.merging.recipe import Recipe
-from collabsim.models.merging.residence import Residence
-from collabsim.models.simulated import SimulatedModel
+from collabsim.models.engines.engine import Engine
+from collabsim.models.engines.shared_engines import engine_runs, retire_engine
+from collabsim.models.local.local_model import ENGINE_SETTINGS, LocalModel
+from collabsim.models.merging.merge_recipe import Recipe
+from collabsim.models.merging.merged_folder import merge, planned_merge
+from collabsim.models.merging.shared_lock import Residence
+from collabsim.models.simulation.simulated import SimulatedModel
 from collabsim.models.weights import ModelFolder
 from collabsim.request import Request
 

@@ -19,7 +19,7 @@ from peft.utils.merge_utils import (
 )
 from torch import Tensor
 
-from collabsim.models.merging.recipe import Recipe
+from collabsim.models.merging.merge_recipe import Recipe
 from collabsim.seeds import derive_seed
 
 

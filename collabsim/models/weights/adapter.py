@@ -15,8 +15,8 @@ from pathlib import Path
 from collabsim.errors import ConfigError, DataError, PrerequisiteError
 from collabsim.models.weights.cache import cache_folder, make_once, sha256_of
 from collabsim.models.weights.folder import VOCABULARIES, ModelFolder, tokenizer_files
-from collabsim.models.weights.packages import first_line, require
-from collabsim.models.weights.quiet import quiet_transformers
+from collabsim.models.weights.loading_lock import quiet_transformers
+from collabsim.models.weights.optional_packages import first_line, require
 from collabsim.seeds import digest
 
 SETTINGS = "adapter_config.json"
@@ -65,7 +65,7 @@ def _fill(made: Path, folder: Path, base: ModelFolder, speaking: list[Path]) -> 
         require(package, f"the adapter {folder.name}")
     from peft import PeftModel
 
-    from collabsim.models.torch_loading import load
+    from collabsim.models.weights.torch_loading import load
 
     _log.warning("merging the adapter %s into %s, once", folder.name, base.name)
     model = load(base.path, base.dtype, "cpu").model

@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from collabsim.errors import PrerequisiteError
-from collabsim.models.weights.packages import first_line, require
+from collabsim.models.weights.optional_packages import first_line, require
 
 _BLOCK = 2**22
 

@@ -16,8 +16,8 @@ from collabsim.errors import CollabsimError, ConfigError, DataError
 from collabsim.models.weights.cache import cache_folder, make_once, sha256_of
 from collabsim.models.weights.gguf_header import Header, read_header
 from collabsim.models.weights.gguf_tokenizer import TokenizerFacts, differences, drop_strangers, facts_of, mend
-from collabsim.models.weights.packages import first_line, require
-from collabsim.models.weights.quiet import quiet_transformers
+from collabsim.models.weights.loading_lock import quiet_transformers
+from collabsim.models.weights.optional_packages import first_line, require
 from collabsim.models.weights.source import Source
 from collabsim.seeds import digest
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.errors import DataError
-from collabsim.models.weights.packages import require
+from collabsim.models.weights.optional_packages import require
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from collabsim.errors import ConfigError, PrerequisiteError
-from collabsim.models.weights.package import SCHEME, package_files
+from collabsim.models.weights.package_files import SCHEME, package_files
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SHA256 = re.compile(r"sha256=([0-9a-fA-F]{64})")

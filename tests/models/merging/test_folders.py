@@ -9,9 +9,9 @@ import pytest
 from engines import requires
 
 from collabsim.errors import ConfigError
-from collabsim.models.merging import folders as merging
-from collabsim.models.merging.folders import merge, planned_merge
-from collabsim.models.merging.recipe import Recipe
+from collabsim.models.merging import merged_folder as merging
+from collabsim.models.merging.merge_recipe import Recipe
+from collabsim.models.merging.merged_folder import merge, planned_merge
 from collabsim.models.weights import read_folder
 
 pytestmark = requires("torch", "transformers", "peft", "tokenizers", "safetensors")

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from collabsim.models.merging.residence import Residence
+from collabsim.models.merging.shared_lock import Residence
 
 
 async def test_equal_keys_share_the_room_and_others_wait():

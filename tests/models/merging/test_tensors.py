@@ -9,7 +9,7 @@ from engines import requires
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collabsim.models.merging.recipe import Recipe
+from collabsim.models.merging.merge_recipe import Recipe
 
 pytestmark = requires("torch", "peft")
 

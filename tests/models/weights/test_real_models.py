@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from engines import requires
 
-from collabsim.models.template import Prompter
+from collabsim.models.local.template import Prompter
 from collabsim.models.weights import ModelFolder, conversion, find_weights
 from collabsim.request import Message
 

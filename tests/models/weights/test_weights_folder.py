@@ -119,7 +119,7 @@ def test_an_identity_needs_no_cache_that_can_be_written(
 
 def test_no_model_library_is_imported_for_an_identity(folder: Path) -> None:
     look = (
-        "import sys; from collabsim.models.weights import find_weights; from collabsim.models.template import Prompter;"
+        "import sys; from collabsim.models.weights import find_weights; from collabsim.models.local.template import Prompter;"
         f"Prompter(find_weights({str(folder)!r})).digest;"
         "print([name for name in ('torch', 'transformers', 'tokenizers', 'huggingface_hub') if name in sys.modules])"
     )

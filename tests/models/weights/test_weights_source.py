@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from collabsim.errors import ConfigError, PrerequisiteError
-from collabsim.models.weights.package import expand
+from collabsim.models.weights.package_files import expand
 from collabsim.models.weights.source import locate
 
 HASH = "a" * 64

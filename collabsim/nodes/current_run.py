@@ -1,0 +1,44 @@
+"""The run that a node is part of.
+
+Graphs of ours get it as LangGraph's runtime context; foreign graphs, which may use that slot themselves, get it through a
+context variable. `context_of` hides which, and gives a playground outside any run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import lru_cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from collabsim.context import RunContext
+from collabsim.errors import ProtocolError
+
+PLAYGROUND = "collabsim.playground"
+"""Entry-point group of functions that make a context for graphs that are opened outside any run."""
+
+CURRENT_RUN: ContextVar[RunContext | None] = ContextVar("collabsim_run", default=None)
+
+
+def context_of(runtime: Any) -> RunContext:
+    """The run that a node is part of, from LangGraph's runtime or from the context variable.
+
+    Outside any run (a graph opened in LangGraph's own tools) it is a playground of simulated models.
+    """
+    context = getattr(runtime, "context", None)
+    if isinstance(context, RunContext):
+        return context
+    current = CURRENT_RUN.get()
+    if current is not None:
+        return current
+    return _outside()
+
+
+@lru_cache(maxsize=1)
+def _outside() -> RunContext:
+    """The context that an entry point of `PLAYGROUND` makes: found by name, for it stands on everything that nodes use."""
+    for point in entry_points(group=PLAYGROUND):
+        make: Callable[[], RunContext] = point.load()
+        return make()
+    raise ProtocolError("a node was run outside any run, and there is no playground; run the graph through a System")

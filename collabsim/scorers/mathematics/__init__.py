@@ -1,0 +1,1 @@
+"""Kinds whose answers are mathematics: numbers and expressions."""

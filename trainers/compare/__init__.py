@@ -1,0 +1,1 @@
+"""The comparison of objectives over protocols, tasks and seeds."""

@@ -1,0 +1,1 @@
+"""`multiagent_finetuning`: members debate and are tuned on what they agreed on."""

@@ -1,0 +1,193 @@
+"""The loop of `multiagent_finetuning`: debates, consensus, tuning, over and over, each step kept when it is done.
+
+In: a debate over a pool, items, settings, an open folder. Out: the content of `result.json`, and the system with the new
+members. A step that is in the folder is read back and not done again. Left out on purpose: what is checked before; see
+`finetuning.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from collabsim.errors import TrainingError
+from collabsim.loop import run_sync
+from collabsim.models.engines.shared_engines import retire_engine
+from collabsim.models.local.local_model import LocalModel
+from collabsim.run_folder import RunFolder, read_json, write_json
+from collabsim.seeds import derive_seed, digest
+from collabsim.system.system import System
+
+from ..evaluation import score
+from ..metrics import TrainProgress
+from ..partner_noise import evaluation_seed
+from ..training import RESULT_FILE
+from .debates import Debate, Lesson, consensus, hold_debates, lessons, read_debates, write_debates
+from .finetuning_settings import RECIPE, FinetuneConfig
+
+if TYPE_CHECKING:
+    from collabsim.item import Item
+
+DEBATES_FILE = "debates.jsonl"
+
+
+@dataclass
+class DebateTuning:
+    """One fine-tuning, from its first or its latest step to its result."""
+
+    system: System
+    """The debate, with the members as they are now."""
+    items: Sequence[Item]
+    dev: Sequence[Item]
+    config: FinetuneConfig
+    members: tuple[str, ...]
+    folder: RunFolder
+    concurrency: int
+    progress: TrainProgress
+    told: list[dict[str, Any]] = field(default_factory=list)
+    """What is known of each iteration."""
+
+    def run(self) -> dict[str, Any]:
+        """All iterations, as far as they are not done; `result.json`."""
+        before = self.on_dev(0)
+        for iteration in range(1, self.config.iterations + 1):
+            self.iterate(iteration)
+        values = {
+            "recipe": RECIPE.name,
+            "members": list(self.members),
+            "unchanged": [name for name in self.system.pool if name not in self.members],
+            "iterations": self.told,
+            "dev": None if before is None else [before, *(told["dev"] for told in self.told)],
+            "pool": {name: self.local(name).spec for name in self.members},
+            "identities": {name: seat.identity for name, seat in self.system.pool.items()},
+            "definition": f"{RECIPE.doc} No gold is read. {RECIPE.absent.capitalize()}.",
+        }
+        write_json(self.folder.file(RESULT_FILE), values)
+        return values
+
+    def iterate(self, iteration: int) -> None:
+        """Debate, keep what the consensus supports, tune every member on its part; then the pool is the new one."""
+        debates = self.debates(iteration)
+        kept, agreed = self.lessons(debates)
+        if not any(kept.values()):
+            raise TrainingError(
+                f"iteration {iteration}: {len(agreed)} of {len(debates)} debates reached a consensus, and no member has a "
+                "whole reply that agrees with one; lower finetune.support, raise max_tokens, or take easier items"
+            )
+        told = {name: self.tune(iteration, name, kept[name]) for name in self.members}
+        pool = self.system.pool
+        for name in self.members:
+            if told[name]["folder"] is not None:
+                pool = pool.replace(name, tuned(self.local(name), self.folder.path / told[name]["folder"]))
+        self.system = replace(self.system, pool=pool)
+        right = [debate.outcome for debate in debates if debate.item in agreed]
+        self.told.append(
+            {
+                "iteration": iteration,
+                "debates": len(debates),
+                "consensus": len(agreed),
+                "consensus_right": fmean(right) if right else None,
+                "outcome": fmean(debate.outcome for debate in debates),
+                "members": told,
+                "cost": self.cost(debates, told),
+                "dev": self.on_dev(iteration),
+            }
+        )
+
+    def place(self, iteration: int) -> Path:
+        """The folder of an iteration."""
+        return self.folder.file(f"iteration-{iteration}")
+
+    def local(self, name: str) -> LocalModel:
+        """The model of a member, as it is now."""
+        model = self.system.pool[name].model
+        assert isinstance(model, LocalModel)  # `members_of` saw to it
+        return model
+
+    def debates(self, iteration: int) -> list[Debate]:
+        """The debates of an iteration: from its file, else held now."""
+        file = self.place(iteration) / DEBATES_FILE
+        held = read_debates(file)
+        if held is None:
+            self.progress.note(f"iteration {iteration}: {len(self.items)} debates among {', '.join(self.system.pool)}")
+            seed = derive_seed("multiagent finetuning", self.config.seed, iteration)
+            held = run_sync(hold_debates(self.system, self.items, seed, concurrency=self.concurrency))
+            write_debates(file, held)
+        return held
+
+    def lessons(self, debates: Sequence[Debate]) -> tuple[dict[str, list[Lesson]], set[str]]:
+        """What each member is to learn, and the items on which there was a consensus."""
+        items = {item.id: item for item in self.items}
+        kept: dict[str, list[Lesson]] = {name: [] for name in self.members}
+        agreed = set()
+        for debate in debates:
+            item = items[debate.item]
+            answer = consensus(debate, item, len(self.system.pool), self.config.support)
+            if answer is not None:
+                agreed.add(debate.item)
+                for name in self.members:
+                    kept[name] += lessons(debate, item, name, answer, self.config.corrected)
+        return kept, agreed
+
+    def tune(self, iteration: int, name: str, kept: Sequence[Lesson]) -> dict[str, Any]:
+        """Tune one member; its record, which is read back where the member is done already."""
+        from .imitation import imitate
+
+        file = self.place(iteration) / "records" / f"{name}.json"
+        record: dict[str, Any] | None = read_json(file)
+        if record is not None:
+            return record
+        started, model = perf_counter(), self.local(name)
+        kinds = {kind: sum(lesson.kind == kind for lesson in kept) for kind in ("answer", "corrected", "kept")}
+        record = {"from": model.identity, "replies": kinds, "tokens": sum(len(lesson.example.row) for lesson in kept)}
+        record["learnt"] = digest(sorted([*one.row.tokens, one.advantage] for _, one in kept))
+        folder = f"iteration-{iteration}/members/{name}" if kept else None
+        if folder:
+            self.make_room()
+            self.progress.note(f"iteration {iteration}: {name} learns from {len(kept)} of its replies")
+            key = ("multiagent finetuning", self.config.seed, iteration, name)
+            done = imitate(model, [one for _, one in kept], self.config, key, self.folder.path / folder)
+            record |= {"steps": len(done), "nll": done}
+        record |= {"folder": folder, "seconds": perf_counter() - started}
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_json(file, record)
+        return record
+
+    def cost(self, debates: Sequence[Debate], told: Mapping[str, Any]) -> dict[str, int]:
+        """What an iteration took: calls and tokens of its debates, and tokens that were trained on, each pass counted."""
+        usage = [said.reply.usage for debate in debates for said in debate.said]
+        return {
+            "calls": len(usage),
+            "prompt_tokens": sum(one.prompt_tokens for one in usage),
+            "completion_tokens": sum(one.completion_tokens for one in usage),
+            "trained_tokens": self.config.epochs * sum(record["tokens"] for record in told.values()),
+        }
+
+    def make_room(self) -> None:
+        """Close the engines of the pool: the next debate starts those it needs."""
+        for seat in self.system.pool.values():
+            if isinstance(seat.model, LocalModel):
+                retire_engine(seat.model.engine_key)
+
+    def on_dev(self, iteration: int) -> float | None:
+        """The mean outcome of the debate on the dev items, kept in the folder of the iteration; None without dev items."""
+        if not self.dev:
+            return None
+        file = self.place(iteration) / "dev.json"
+        kept: list[float] | None = read_json(file)
+        if kept is None:
+            seed = evaluation_seed(self.config.seed)
+            kept = list(run_sync(score(self.system, self.dev, seed, concurrency=self.concurrency)))
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_json(file, kept)
+        return fmean(kept)
+
+
+def tuned(model: LocalModel, folder: Path) -> LocalModel:
+    """`model` with its weights in `folder`; how it is run stays the same."""
+    settings = {name: getattr(model, name) for name in model.model_fields_set - {"revision_of_weights"}}
+    return LocalModel(**{**settings, "spec": str(folder.resolve())})
