@@ -30,7 +30,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "name": "A registered name (`collabsim protocols` lists them) or `package.module:function`.",
     },
     "ApplicationConfig": {
-        "recursion_limit": "Steps that a run may take; default the application's own limit, else 100 or what its graph needs.",
+        "recursion_limit": "Steps that a run may take; default the application's own limit, else at least 100.",
         "on_limit": "A run that reaches the limit gives no answer (outcome of an empty text), or fails.",
     },
     "TaskConfig": {
@@ -81,7 +81,7 @@ MEANINGS: dict[str, dict[str, str]] = {
     "ItemsConfig": {"limit": "Number of items to train on, or as many as there are.", "seed": "Chooses them."},
     "CompareConfig": {
         "protocols": "Name to a piece of config that is laid over the file, such as `{protocol: {name: debate}}`.",
-        "tasks": "Name to a piece of config that is laid over the file, such as `{task: {source: gsm8k}}`; `{}` is the file's own.",
+        "tasks": "Name to a piece of config, such as `{task: {source: gsm8k}}`; `{}` is the file's own task.",
         "seeds": "Each cell is trained once with each of these as `train.seed`.",
     },
     "FinetuneConfig": {
@@ -91,7 +91,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "seed": "Of the debates and the order of what is learnt.",
     },
     "LocalModel": {
-        "dtype": "Number format of the weights. `auto`: the checkpoint's own, or float32 on a CPU without instructions for it.",
+        "dtype": "Number format of the weights. `auto`: the checkpoint's, or float32 on a CPU that cannot compute in it.",
     },
 }
 
@@ -138,7 +138,7 @@ OPTIONS: dict[str, str] = {
     "rank_and_fuse.rank": "Prompt that ranks a list.",
     "rank_and_fuse.fuse": "Prompt of the fuser.",
     "self_consistent_mux.samples": "Answers that each seat samples.",
-    "structured.structure": "Who hears whom: a shape, a matrix (row i hears column j), or names such as `{editor: [solver]}`.",
+    "structured.structure": "Who hears whom: a shape, a matrix (row i hears column j), or names (`{editor: [solver]}`).",
     "switch_generation.segment": "Tokens of one turn.",
     "switch_generation.turns": "Turns of each seat, at most.",
     "switch_generation.go_on": "Prompt that asks for the next segment.",

@@ -1,7 +1,7 @@
 """A notebook as a Markdown page.
 
-In: the path of a `.ipynb` file. Out: its text cells as they are and its code cells as Python blocks. Outputs are left out: the
-tutorial is kept without any. `code` gives the cells as source, for the test that runs them.
+In: the path of a `.ipynb` file. Out: its text cells as they are and its code cells as Python blocks. Left out on purpose:
+outputs; the tutorial is kept without any.
 """
 
 from __future__ import annotations
@@ -20,8 +20,3 @@ def page(path: Path) -> str:
     """The notebook as Markdown."""
     parts = [f"```python\n{text}\n```" if kind == "code" else text for kind, text in cells(path)]
     return "\n\n".join(parts) + "\n"
-
-
-def code(path: Path) -> list[str]:
-    """The code cells."""
-    return [text for kind, text in cells(path) if kind == "code"]

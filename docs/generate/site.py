@@ -1,8 +1,8 @@
 """What mkdocs cannot find in docs/: the pages that are made from other files of the repository, and the links to them.
 
-In: mkdocs' events. Out: the recorded measurements under `results/`, the example files under `examples/`, the tutorial made of
-its notebook, the reference of config keys made of the schema, and CONTRIBUTING.md and CHANGELOG.md. Links of the pages lead to
-files of the repository, as on a code host; here they are pointed at their places on the site. Used by mkdocs only.
+In: mkdocs' events. Out: the recorded measurements under `results/`, the example files under `examples/`, the tutorial made
+of its notebook, the reference of config keys made of the schema, and CONTRIBUTING.md and CHANGELOG.md. Links of the pages
+lead to files of the repository, as on a code host; here they are pointed at their places on the site.
 """
 
 from __future__ import annotations

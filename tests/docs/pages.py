@@ -1,8 +1,8 @@
 """The pages of the documentation, and what a reader does with their code blocks.
 
-Every fenced block of every page is run or checked: Python in one namespace for each page, YAML and named Python written to the
-file that their first line names, `collabsim` lines as the command, `make` and `pip` lines against the Makefile and
-pyproject.toml. YAML without a name is a piece of config: it is laid over the page's last whole config, and must give a plan.
+Every fenced block of every page is run or checked: Python in one namespace for each page, YAML and named Python written to
+the file that their first line names, `collabsim` lines as the command, `make` and `pip` lines against the Makefile and
+pyproject.toml. YAML without a name is a piece of config: it is laid over the page's last whole config and must give a plan.
 """
 
 from __future__ import annotations

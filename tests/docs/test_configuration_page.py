@@ -25,7 +25,8 @@ def generator():
         yield module
     finally:
         sys.path.remove(str(GENERATE))
-        sys.modules.pop("meanings", None)
+        for name in ("meanings", "plain_words"):
+            sys.modules.pop(name, None)
 
 
 def test_the_page_is_the_one_that_the_schema_gives(generator):
@@ -45,9 +46,9 @@ def test_every_key_has_a_meaning(generator):
 
 
 def test_every_key_of_the_schema_is_on_the_page(generator):
-    from collabsim.config.schema import Config, SeatConfig, SweepConfig, TaskConfig
-
     from collabsim.trainers import FinetuneConfig, TrainConfig
+
+    from collabsim.config.schema import Config, SeatConfig, SweepConfig, TaskConfig
 
     sections = {
         "whole file": Config,
@@ -73,7 +74,7 @@ def test_a_docstring_in_the_schema_comes_before_the_generator_s_own_words(genera
     from collabsim.config.schema import SweepConfig
 
     monkeypatch.setitem(generator.MEANINGS, "SweepConfig", {"method": "another word", "seed": "only here"})
-    told = generator._meanings(SweepConfig)
+    told = generator.meanings_of(SweepConfig)
     assert told["method"].startswith("`exact`")
     assert told["seed"] == "only here"
 

@@ -1,4 +1,4 @@
-"""What the reference pages list is what there is: names of the API, commands and flags, protocols, data sets, keys of files."""
+"""What the reference pages list is what there is: public names, commands, flags, protocols, data sets, keys of files."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_every_known_data_set_is_listed():
 
 
 def test_the_columns_of_items_are_those_that_are_read():
-    from collabsim.tasks.records import ROLES
+    from collabsim.tasks.record import ROLES
 
     table = section("tasks.md", "Your own questions")
     for role, columns in ROLES.items():
@@ -131,7 +131,7 @@ def test_every_file_of_a_run_folder_is_explained(result):
 
 
 def test_the_fields_of_score_are_those_that_are_read_and_written(tmp_path):
-    from collabsim.cli.score import FIELDS, scores
+    from collabsim.cli.score_command import FIELDS, scores
 
     into, out = re.split(r"\n\| field out", section("files.md", "collabsim score"))
     assert first_cells(into) == set(FIELDS)

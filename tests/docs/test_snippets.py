@@ -56,8 +56,8 @@ class Reader:
 
     def check_sections(self, piece: dict) -> None:
         """Sections that the commands of training read are checked as these commands do."""
-        from collabsim.trainers.finetuning_settings import parse_finetune
-        from collabsim.trainers.matrix import read_matrix
+        from collabsim.trainers.compare.matrix import read_matrix
+        from collabsim.trainers.finetune.finetuning_settings import parse_finetune
 
         if "compare" in piece:
             assert read_matrix(self.folder / "with_piece.yaml").cells
@@ -82,6 +82,7 @@ def test_the_blocks_of_a_page_run_in_order(page, reader):
     reader.follow(page)
 
 
+@pytest.mark.slow
 @requires("torch", "transformers")
 def test_the_blocks_of_the_training_guide_run_in_order(reader, my_model):
     reader.follow(ROOT / "docs" / "training.md")
