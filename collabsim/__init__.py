@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collabsim.coalitions.sweep import SweepResult, asweep, sweep
-    from collabsim.context import RunContext
+    from collabsim.context import Recorder, RunContext
     from collabsim.episode import Call, Episode, Output, Reply
     from collabsim.foreign.graph_system import from_graph
     from collabsim.foreign.seat_model import SeatModel
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collabsim.nodes.voting import plurality, share
     from collabsim.pool import Pool, Seat
     from collabsim.protocols import protocol
-    from collabsim.request import Message, Sampling, with_text
+    from collabsim.request import Message, Request, Sampling, with_text
     from collabsim.store import GenerationStore
     from collabsim.system.system import System
     from collabsim.tasks import Task, load_task, make_item, score_answer
@@ -42,7 +42,9 @@ _HOME = {
     "Message": "request",
     "Output": "episode",
     "Pool": "pool",
+    "Recorder": "context",
     "Reply": "episode",
+    "Request": "request",
     "RunContext": "context",
     "Sampling": "request",
     "Score": "item",
@@ -81,7 +83,9 @@ __all__ = [
     "Message",
     "Output",
     "Pool",
+    "Recorder",
     "Reply",
+    "Request",
     "RunContext",
     "Sampling",
     "Score",

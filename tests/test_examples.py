@@ -50,6 +50,7 @@ def protocol_of_the_guide():
 def test_every_example_is_tested_here():
     tested = {"demo.yaml", "quickstart.yaml", "servers.yaml", "replies.jsonl", "my_protocol.py", "python_api.py"}
     tested |= {"train_specialists.py"}  # in graphs/test_specialists.py
+    tested |= {"crl_loop.py"}  # in trainers/test_crl_loop.py
     tested |= {"research_assistant.py"}
     tested |= {"tutorial.ipynb"}  # in docs/test_tutorial.py
     tested |= {"train_vote.yaml", "after.yaml"}  # in trainers/test_train_command.py

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from .finetune.finetuning_settings import FinetuneConfig
     from .launch import TrainResult, atrain, train
     from .policy.policy import Policy
+    from .policy.token_row import TokenRow
     from .settings import TrainConfig
 
 _HOME = {
     "FinetuneConfig": "finetune.finetuning_settings",
     "FinetuneResult": "finetune.finetuning",
     "Policy": "policy.policy",
+    "TokenRow": "policy.token_row",
     "TrainConfig": "settings",
     "TrainResult": "launch",
     "amultiagent_finetuning": "finetune.finetuning",
@@ -31,6 +33,7 @@ __all__ = [
     "FinetuneConfig",
     "FinetuneResult",
     "Policy",
+    "TokenRow",
     "TrainConfig",
     "TrainResult",
     "amultiagent_finetuning",

@@ -140,15 +140,11 @@ def from_graph(
 ) -> GraphSystem:
     """A system whose players are nodes (or seats) of an existing LangGraph application.
 
-    `app`: a `StateGraph` or a compiled one; it stays as it is. `pool`: models for its `SeatModel`s. `players`: names of nodes
-    (`team/researcher` inside a graph that is a node) and seats; None: every node. `output`: final state -> text, or
-    ((text, weight), ...); None: the last AI message. `input`: item's view -> first state; None: its messages. `absent`:
-    node -> `skip`, `pass`, `goto:NODE`, an update, a `Command` or a function in its place; seat -> what is said in its
-    place. `revision`: your word for the application's version. `on_limit`: what a run that reaches `recursion_limit` is.
-    `context`, `config`: LangGraph's, the same for every run. `memory`: whether its checkpointer and store are used, with a
-    thread for each run.
-
-    Raises `ConfigError` for unknown names, and where an absent node would leave the run without a way on.
+    `app` is a `StateGraph` or a compiled one and stays as it is; `pool` fills its `SeatModel`s. `players`: nodes (`team/a`
+    inside a node that is a graph) and seats; None: every node. `input`: item's view -> first state; None: its messages.
+    `output`: final state -> text or ((text, weight), ...); None: the last AI message. `absent`: node -> `skip`, `pass`,
+    `goto:NODE`, an update, a `Command` or a function; seat -> what is said in its place. `memory`: use the application's
+    checkpointer and store, one thread a run. Raises `ConfigError` for unknown names and for a node without a way on.
     """
     builder, original = _builder(app)
     pool = pool if isinstance(pool, Pool) else Pool(pool or {})

@@ -198,7 +198,7 @@ def test_a_process_killed_while_it_writes_leaves_a_whole_checkpoint(folder, tmp_
 def test_a_kill_at_every_stage_of_a_write_leaves_the_previous_or_the_new_one(folder, tmp_path, monkeypatch):
     """Every rename, replacement and deletion in turn is where the process ends; the next one finds a whole checkpoint."""
     from collabsim.trainers import checkpoint
-    from collabsim.trainers.policy.policy import saving
+    from collabsim.trainers.policy import saving
 
     class Killed(BaseException):
         pass

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -99,12 +100,13 @@ def test_seeds_matter_at_a_temperature_and_not_at_zero():
 
 def test_another_process_says_the_same():
     script = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import sys; sys.path[:0] = sys.argv[1:]\n"
         "from test_simulated import *\n"
         "print([ask(studied(skill=0.2, no_answer_rate=0.3), OPENING, s).text for s in range(8)])"
     )
-    folder = __file__.rpartition("/")[0]
-    other = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=True)
+    folder, tests = Path(__file__).parent, Path(__file__).parents[2]
+    command = [sys.executable, "-c", script, str(folder), str(tests)]
+    other = subprocess.run(command, capture_output=True, text=True, check=True)
     here = [ask(studied(skill=0.2, no_answer_rate=0.3), OPENING, s).text for s in range(8)]
     assert other.stdout.strip() == str(here)
 

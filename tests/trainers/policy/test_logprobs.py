@@ -73,7 +73,7 @@ def test_gradients_are_those_of_a_full_gather(learner):
 
 
 def test_the_last_end_token_is_trained_although_padding_has_its_id(learner, monkeypatch):
-    from collabsim.trainers.policy.policy import logprobs as scoring
+    from collabsim.trainers.policy import logprobs as scoring
 
     monkeypatch.setattr(scoring, "_PADDING", EOS)
     short, long = TokenRow((1, 7), (11, EOS)), TokenRow((1, 7), tuple(range(20, 40)))
