@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,24 @@ def test_the_install_lines_name_what_the_setup_needs():
     assert {"make", "gcc", "python3-venv", "python3-dev"} <= set(
         re.search(r"apt-get install ([^`]+)`", README)[1].split()
     )
+
+
+@pytest.mark.slow
+def test_the_install_lines_put_the_package_into_a_project(tmp_path):
+    """As written, but for the checkout's own path and for dependencies, which are there already."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    shutil.copytree(
+        ROOT, tmp_path / "checkout", ignore=shutil.ignore_patterns(".*", "runs", "site", "build", "*.egg-info")
+    )
+    lines = [words for block in of(README, "bash") for words in commands(block) if words[0] == "pip"]
+    assert len(lines) == 3
+    for number, words in enumerate(lines):
+        target = tmp_path / f"project-{number}"
+        given = [word.replace("/PATH/TO/collabsim", str(ROOT)) for word in words[1:] if word != "--no-deps"]
+        flags = ["--no-deps", "--no-build-isolation", *(["--target", str(target)] if words[1] == "install" else [])]
+        command = [sys.executable, "-m", "pip", given[0], "--quiet", "--disable-pip-version-check", *flags, *given[1:]]
+        done = subprocess.run(command, cwd=tmp_path / "checkout", capture_output=True, text=True)
+        assert done.returncode == 0, f"{words}\n{done.stderr}"
+        if words[1] == "install":
+            assert (target / "collabsim" / "trainers" / "__init__.py").exists()

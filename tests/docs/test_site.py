@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import inspect
 import os
 import subprocess
 import sys
@@ -9,6 +11,8 @@ import sys
 import pytest
 from engines import requires
 from pages import ROOT, read
+
+import collabsim
 
 pytestmark = [pytest.mark.slow, requires("mkdocs", "material", "mkdocstrings")]
 
@@ -41,7 +45,8 @@ def test_the_reference_shows_signatures_and_docstrings(site):
     page = read(site / "api" / "index.html")
     for name in ("collabsim.sweep", "collabsim.System", "trainers.train", "collabsim.testing.check_protocol"):
         assert f'id="{name}"' in page
-    assert "What a sweep found." in page
+    for documented in (collabsim.System, collabsim.sweep, collabsim.SweepResult):
+        assert " ".join(inspect.getdoc(documented).split()[:3]) in html.unescape(page)
 
 
 def test_nothing_is_loaded_from_elsewhere(site):
