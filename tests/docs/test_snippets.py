@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -143,12 +147,7 @@ def test_the_protocol_of_the_guide_is_the_one_in_the_examples():
     assert block.text == read(ROOT / "examples" / "my_protocol.py")
 
 
-def test_the_entry_point_of_the_guide_gives_the_protocol_its_name(workspace, monkeypatch):
-    import json
-    import os
-    import subprocess
-    import sys
-
+def test_the_entry_point_of_the_guide_gives_the_protocol_its_name(workspace):
     page = read(ROOT / "docs" / "protocols.md")
     (table,) = of(page, "toml")
     points = tomllib.loads(table.text)["project"]["entry-points"]
