@@ -32,9 +32,9 @@ async def vote(state: State, runtime: Any) -> dict[str, Any]:
 
 
 @protocol(family="text", absent="an absent seat casts no ballot")
-def self_check(seats: Sequence[str]) -> StateGraph[Any, Any, Any, Any]:
+def self_check(seats: Sequence[str]) -> StateGraph[State]:
     """Every seat answers twice; those that agree with themselves vote."""
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State)
+    graph = StateGraph(State)
     graph.add_node("vote", vote)
     for seat in seats:
         first, again = slot(seat, 0), slot(seat, 1)
