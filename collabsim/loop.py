@@ -1,4 +1,4 @@
-"""The one background event loop of a process, and the door to it for synchronous code.
+"""The background event loop of a process, and synchronous access to it.
 
 In: coroutines, from any thread, with or without a running loop of its own. Out: `concurrent.futures.Future`s, or
 results. The loop lives in a daemon thread that starts on first use, so scripts, notebooks and asyncio programs all

@@ -1,8 +1,8 @@
-"""The pool: which model sits in which seat.
+"""The pool: seats, and the model that fills each.
 
 In: chat models (or ready `Seat`s) by seat name. Out: an immutable ordered mapping that a run context carries; swapping
-a model is `pool.replace(seat, model)`, which makes a new pool and touches no graph. Loading models from specs is the
-business of `models.resolve`.
+a model is `pool.replace(seat, model)`, which makes a new pool and touches no graph. Left out on purpose: loading models
+from specs; see `models.resolve`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Seat:
     examples: tuple[tuple[str, str], ...] = ()
     """Few-shot (question, answer) pairs, put after the system prompt."""
     description: str = ""
-    """What a router is told about this seat."""
+    """Description of this seat for a router."""
     persona: Messages = field(init=False, repr=False)
     """`system` and `examples` as messages: the head of every prompt of this seat."""
     identity: str = field(init=False, repr=False)

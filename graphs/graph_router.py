@@ -77,13 +77,13 @@ def tie(graph: nx.Graph, node: int, one: Vector, others: Mapping[int, Vector], n
             graph.add_edge(node, other, weight=cosine)
 
 
-def nearness(asked: Vector, fitted: Mapping[str, Any], neighbours: int, restart: float) -> list[float]:
+def nearness(question: Vector, fitted: Mapping[str, Any], neighbours: int, restart: float) -> list[float]:
     """How much each item counts for a question: its personalised PageRank; all 0 when the question resembles none."""
     vectors: Sequence[Vector] = fitted["vectors"]
     graph = nx.Graph()
     graph.add_nodes_from([QUESTION, *range(len(vectors))])
     graph.add_weighted_edges_from(fitted["edges"])
-    tie(graph, QUESTION, asked, dict(enumerate(vectors)), neighbours)
+    tie(graph, QUESTION, question, dict(enumerate(vectors)), neighbours)
     ranks = nx.pagerank(graph, alpha=1 - restart, personalization={QUESTION: 1.0}, max_iter=MOST_STEPS)
     return [ranks[place] for place in range(len(vectors))]
 

@@ -76,8 +76,8 @@ class AnswerWithCards:
         """The question with the cards; the plain question without any."""
         if not cards:
             return run.item.messages
-        shown = quote_all(cards.values(), label="Note", limit=self.quote_limit)
-        return with_text(run.item.messages, fill(self.text, cards=shown))
+        quoted = quote_all(cards.values(), label="Note", limit=self.quote_limit)
+        return with_text(run.item.messages, fill(self.text, cards=quoted))
 
 
 @protocol(

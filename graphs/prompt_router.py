@@ -60,7 +60,7 @@ def candidates(run: RunContext) -> list[str]:
 
 
 def describe(run: RunContext, seat: str) -> str:
-    """What the router is told about a seat."""
+    """The description of a seat for the router."""
     fitted: dict[str, str] = run.fitted.get("descriptions", {})
     return run.pool[seat].description or fitted.get(seat, "") or seat
 

@@ -70,19 +70,19 @@ def _edges(shape: Shape, size: int) -> list[tuple[int, int]]:
     return [(i, (i - 1) // 2 if shape == "tree" else 0) for i in range(1, size)]
 
 
-def contracted(graph: nx.DiGraph, kept: frozenset[Place]) -> nx.DiGraph:
-    """The graph over `kept`: each other node is taken out, and those who heard it hear those whom it heard."""
-    rest = graph.copy()
-    for gone in graph.nodes - kept:
-        rest.add_edges_from((before, after) for before in rest.pred[gone] for after in rest.succ[gone])
-        rest.remove_node(gone)
-    rest.remove_edges_from(list(nx.selfloop_edges(rest)))
-    return rest
+def contracted(graph: nx.DiGraph, seated: frozenset[Place]) -> nx.DiGraph:
+    """The graph over `seated`: each other node is taken out, and those who heard it hear those whom it heard."""
+    remaining = graph.copy()
+    for gone in graph.nodes - seated:
+        remaining.add_edges_from((before, after) for before in remaining.pred[gone] for after in remaining.succ[gone])
+        remaining.remove_node(gone)
+    remaining.remove_edges_from(list(nx.selfloop_edges(remaining)))
+    return remaining
 
 
 @lru_cache(maxsize=1 << 12)
-def _contracted(key: str, size: int, kept: frozenset[Place]) -> nx.DiGraph:
-    return contracted(hearing(json.loads(key), size), kept)
+def _contracted(key: str, size: int, seated: frozenset[Place]) -> nx.DiGraph:
+    return contracted(hearing(json.loads(key), size), seated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +103,15 @@ class Topology:
 
         A seat that gave no opening answer has nothing to pass on and is contracted like an absent one.
         """
-        able = [seat for seat in run.order if _answered(state, run, seat)]
-        named = self.structure.startswith("{")
-        seats: dict[Place, str] = {seat if named else place: seat for place, seat in enumerate(able)}
+        answered = [seat for seat in run.order if _answered(state, run, seat)]
+        by_name = self.structure.startswith("{")
+        seats: dict[Place, str] = {seat if by_name else place: seat for place, seat in enumerate(answered)}
         return _contracted(self.structure, self.size, frozenset(seats)), seats
 
 
 def _answered(state: State, run: RunContext, seat: str) -> bool:
-    said = state.get("replies", {}).get(slot(seat, 0))
-    return said is not None and run.answers.extract(said.text, said.finish) is not None
+    reply = state.get("replies", {}).get(slot(seat, 0))
+    return reply is not None and run.answers.extract(reply.text, reply.finish) is not None
 
 
 def last_by(state: State, seat: str, draw: int) -> Reply:
@@ -143,12 +143,12 @@ class Listen:
         graph, seats = self.topology.over(state, run)
         if self.place not in seats:
             return None
-        heard = {
+        rounds_heard = {
             seats[place]: self.draw - (place in self.circle) for place in seats if graph.has_edge(place, self.place)
         }
         replies = state.get("replies", {})
-        news = self.draw == 1 or any(slot(seat, draw) in replies for seat, draw in heard.items())
-        answers = with_answers({seat: last_by(state, seat, draw) for seat, draw in heard.items()}, run)
+        news = self.draw == 1 or any(slot(seat, draw) in replies for seat, draw in rounds_heard.items())
+        answers = with_answers({seat: last_by(state, seat, draw) for seat, draw in rounds_heard.items()}, run)
         if not news or not answers:
             return None
         seat = seats[self.place]
@@ -159,17 +159,17 @@ class Listen:
     def prompt(self, run: RunContext, own: Reply, answers: Replies) -> Messages:
         """The question, the seat's own last answer, and the answers that it hears."""
         text = fill(self.text, answers=quote_all(answers.values(), limit=self.quote_limit))
-        spoken = (Message("assistant", own.text),) if own.text.strip() else ()
-        return with_text((*run.item.messages, *spoken), text)
+        own_turn = (Message("assistant", own.text),) if own.text.strip() else ()
+        return with_text((*run.item.messages, *own_turn), text)
 
 
 def check_structure(structure: Structure, seats: Sequence[str]) -> None:
     """Raises `ConfigError` for a matrix of another size than the pool, and for names that are no seats."""
     if isinstance(structure, Mapping):
-        named = {*structure, *(heard for all_heard in structure.values() for heard in all_heard)}
-        if not named <= set(seats):
+        names = {*structure, *(heard for all_heard in structure.values() for heard in all_heard)}
+        if not names <= set(seats):
             raise ConfigError(
-                f"structure: expected names of seats {sorted(seats)}, got {sorted(named - set(seats))}; mend the names"
+                f"structure: expected names of seats {sorted(seats)}, got {sorted(names - set(seats))}; mend the names"
             )
     elif not isinstance(structure, str) and {len(structure), *map(len, structure)} != {len(seats)}:
         raise ConfigError(

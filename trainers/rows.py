@@ -1,4 +1,4 @@
-"""From a call of the learner to a row of training.
+"""Turns a call of the learner into a row of training.
 
 In: a call that was made during a rollout, with the exact tokens that the engine sampled. Out: a `Row` that holds these
 ids and their log-probabilities. Text is never tokenised again. A learner that is called k times in a run gives k rows,

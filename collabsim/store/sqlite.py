@@ -1,4 +1,4 @@
-"""Opening a SQLite file of ours, and saying in one sentence why it cannot be done.
+"""Opens SQLite files of a known schema, and explains in one sentence why one cannot be opened.
 
 In: a path and a `Schema`. Out: a connection to a file that has exactly this schema. A file of another program, or
 of a newer collabsim, is refused and left as it is.
@@ -36,7 +36,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a file of ours holds, and how it grows from version to version."""
+    """The tables of a file, and the steps from version to version."""
 
     name: str
     """What users call such a file, for messages: `generation store`."""

@@ -1,4 +1,4 @@
-"""What a system is made of: protocol, options, pool, helpers, roles, and what was fitted on dev.
+"""The parts of a system: protocol, options, pool, helpers, roles, and the results of fitting on dev.
 
 In: these parts, by name or as objects. Out: a checked, frozen `Composition` with its compiled graph, its identity and what
 follows from them. The graph is compiled once per (protocol, seats, options) and shared by every composition that has these
