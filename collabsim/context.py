@@ -38,7 +38,7 @@ class Generations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run does when it reaches a limit."""
+    """The behaviour of a run that reaches a limit."""
 
     on_overflow: Literal["fail", "no_answer"] = "fail"
     """A prompt that does not fit its window fails the run, or counts as a reply without an answer."""
@@ -118,8 +118,8 @@ class RunContext:
 def item_order(run_seed: int, item_id: str, twins: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """The seats sorted by H(run seed, item, seat): a fresh, content-made order for every item.
 
-    `twins` pairs each seat with the first of the seats that speak exactly alike (itself, as a rule). Twins stand side by
-    side, so that a coalition with one of them and the same coalition with the other are shown alike.
+    `twins` pairs each seat with the first of the seats with the same identity (itself, as a rule). Twins are neighbours in
+    the order, so that a coalition with one of them and the same coalition with the other are shown alike.
     """
 
     def place(pair: tuple[str, str]) -> tuple[int, int, str]:

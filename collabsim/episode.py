@@ -23,7 +23,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The exact tokens of one generation, as the engine saw them. Training never re-tokenises text."""
+    """The exact tokens of one generation, as the engine processed them. Training never re-tokenises text."""
 
     prompt_ids: tuple[int, ...]
     ids: tuple[int, ...]
@@ -89,7 +89,7 @@ class Output(NamedTuple):
     text: str
     weight: float
     finish: str = "stop"
-    """How the reply behind the text ended; a cut reply is scored as a cut one."""
+    """The finish of the reply behind the text; a cut reply is scored as a cut one."""
 
 
 Final: TypeAlias = tuple[Output, ...]
@@ -109,7 +109,7 @@ class Episode:
     outcome: float | None
     """Weighted mean score of `final`, in [0, 1]; None when the run failed."""
     verdict: Verdict | None
-    """Verdict of the heaviest final text; None when nobody spoke or the run failed."""
+    """Verdict of the heaviest final text; None when no seat replied or the run failed."""
     calls: tuple[Call, ...]
     error: RunError | None
     seconds: float

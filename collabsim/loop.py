@@ -22,7 +22,7 @@ from collabsim.errors import CollabsimError
 T = TypeVar("T")
 
 EXIT_SECONDS = 2.0
-"""How long the clean-up of cancelled work may hold up the end of the process."""
+"""Longest time that the clean-up of cancelled work may delay the end of the process."""
 MOST_THREADS = 1024
 """Threads for blocking work on the loop; each is started when all others are busy."""
 

@@ -39,7 +39,7 @@ class Seat:
     persona: Messages = field(init=False, repr=False)
     """`system` and `examples` as messages: the head of every prompt of this seat."""
     identity: str = field(init=False, repr=False)
-    """Equal for seats that speak alike: same model, persona and sampling."""
+    """Equal for seats with the same model, persona and sampling."""
 
     def __post_init__(self) -> None:
         if not SEAT_NAME.fullmatch(self.name):
@@ -101,7 +101,7 @@ class Pool(Mapping[str, Seat]):
         return Pool({name: value for name, value in self._seats.items() if name in seats})
 
     def twins(self) -> tuple[tuple[str, str], ...]:
-        """Each seat with the first, by name, of the seats that speak exactly alike."""
+        """Each seat with the first, by name, of the seats with the same identity."""
         first: dict[str, str] = {}
         for name in sorted(self):
             first.setdefault(self[name].identity, name)

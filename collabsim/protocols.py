@@ -39,7 +39,7 @@ class Protocol:
     """Jobs that a seat or a helper holds."""
     needs: frozenset[str] = frozenset()
     absent: str = "an absent seat says nothing"
-    """What abstaining means here, in one sentence."""
+    """Meaning of abstaining here, in one sentence."""
     calls: Callable[..., int] | None = None
     """(number of present seats, **options) -> upper bound of the calls of one run; None: counted from the graph."""
     fit: Callable[..., Any] | None = field(default=None, compare=False)

@@ -32,7 +32,7 @@ class Recipe:
     doc: str
     """One sentence: what it does."""
     absent: str
-    """What a coalition of the pool that it makes means."""
+    """Meaning of a coalition of the pool that it makes."""
     family: str = "training"
     players: tuple[int, int | None] = (1, None)
     needs: frozenset[str] = frozenset()

@@ -60,7 +60,7 @@ def _as_message(value: Any) -> Message:
 
 
 def with_text(messages: Messages, text: str) -> Messages:
-    """The messages with `text` said by the user at the end.
+    """The messages with `text` of the user at the end.
 
     A last turn of the user is continued rather than followed by a second one: many chat templates refuse two turns of
     one role in a row.
@@ -72,7 +72,7 @@ def with_text(messages: Messages, text: str) -> Messages:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a reply is drawn. All defaults are resolved here, so that no default of an engine is ever used."""
+    """Settings for sampling a reply. All defaults are resolved here, so that no default of an engine is ever used."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 

@@ -87,7 +87,7 @@ def _embedded(folder: str, text: str) -> tuple[tuple[str, float], ...]:
     import torch
 
     tokenizer, model = _encoder(folder)
-    # Encoders like RoBERTa have more positions than tokens that they can read; their tokenizer says so.
+    # Encoders like RoBERTa have more positions than tokens that they can read; the tokenizer knows the number.
     positions = getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
     window = min(int(positions), int(tokenizer.model_max_length))
     encoded = tokenizer(text, return_tensors="pt", truncation=True, max_length=window)

@@ -40,7 +40,7 @@ class FeedbackState(State, total=False):
 
 
 def comment_slot(author: str, critic: str, draw: int) -> str:
-    """Where a comment is kept; `<` stands in no seat's name."""
+    """The key of a comment; no seat's name contains `<`."""
     return slot(f"{author}<{critic}", draw)
 
 
@@ -93,7 +93,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class ReviseByComments:
-    """The prompt of an author: the question, the own answer, what others said about it."""
+    """The prompt of an author: the question, its own answer, the comments on it."""
 
     seat: str
     comments_draw: int
@@ -104,7 +104,7 @@ class ReviseByComments:
         check_placeholder(self.text, "comments")
 
     def __call__(self, state: FeedbackState, run: RunContext) -> Messages | None:
-        """None when nobody said anything."""
+        """None when there is no comment with words."""
         comments = state.get("comments", {})
         places = {critic: comment_slot(self.seat, critic, self.comments_draw) for critic in run.order}
         shown = with_words({critic: comments[place] for critic, place in places.items() if place in comments})

@@ -35,7 +35,7 @@ ANSWER_DRAW = 2
 
 @dataclass(frozen=True, slots=True)
 class WriteCard:
-    """The question, and the wish for a note instead of an answer."""
+    """The question, with the request for a note instead of an answer."""
 
     seat: str
     text: str

@@ -1,4 +1,4 @@
-"""Structured: seats pass their answers along a graph of who hears whom, and revise what they hear.
+"""Structured: seats pass their answers along a directed graph; each reads the answers that reach it, and revises its own.
 
 The shapes are `chain`, `tree` and `star` (towards the first place, which answers for all), `ring` and `complete` (which
 go round, and end in a vote), a matrix (row i, column j: place i hears place j), or names (`{editor: [solver, critic]}`).
@@ -46,7 +46,7 @@ Place: TypeAlias = int | str
 
 
 def hearing(structure: Structure, size: int) -> nx.DiGraph:
-    """Who hears whom: an edge from the one who speaks to the one who hears, over `size` places or the named seats."""
+    """The graph of replies: an edge from each place to the places that read it, over `size` places or the named seats."""
     graph = nx.DiGraph()
     if isinstance(structure, Mapping):
         graph.add_nodes_from(structure)
@@ -87,7 +87,7 @@ def _contracted(key: str, size: int, seated: frozenset[Place]) -> nx.DiGraph:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A structure over so many seats, and what it comes to in a run."""
+    """A structure over a number of seats, and its graph in a run."""
 
     structure: str
     """As canonical JSON: an option's value cannot be hashed."""
@@ -95,7 +95,7 @@ class Topology:
 
     @property
     def shape(self) -> nx.DiGraph:
-        """Who hears whom when everybody is there."""
+        """The graph when all seats are present."""
         return hearing(json.loads(self.structure), self.size)
 
     def over(self, state: State, run: RunContext) -> tuple[nx.DiGraph, dict[Place, str]]:

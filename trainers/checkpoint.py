@@ -35,7 +35,7 @@ class Checkpoint:
     step: int
     """Updates done."""
     revision: str
-    """Version of the weights; the first push after a resume says it again."""
+    """Version of the weights; the first push after a resume has the same one."""
     score: float | None
     """On dev, where it was evaluated at this step."""
     position: Mapping[str, Any] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Checkpoint:
     def restore(self, learner: Learner, optimizer: Any, scheduler: Any = None) -> None:
         """Put weights, optimiser, scheduler and the generators of torch, Python and numpy back to where they were.
 
-        Push the weights before the next rollout: until then the engine speaks older ones. Raises `DataError` when the
+        Push the weights before the next rollout: until then the engine has older ones. Raises `DataError` when the
         files are damaged or belong to another learner or optimiser.
         """
         import torch

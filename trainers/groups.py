@@ -20,7 +20,7 @@ from .records import Counts, Outcome, Run
 def assemble(outcomes: Sequence[Outcome], size: int, baseline: Mapping[int, float | None]) -> tuple[Run, ...]:
     """The `size` runs of a group from all runs of the system that were made for it.
 
-    `baseline`: partner draw to what is subtracted from its outcomes; None where that run failed. Raises `ConfigError` when
+    `baseline`: partner draw to the value subtracted from its outcomes; None where that run failed. Raises `ConfigError` when
     the learner read other prompts under other partner draws: then one sample of it cannot be scored against all of them.
     """
     outcomes_GK: list[list[Outcome]] = [[] for _ in range(size)]
@@ -55,7 +55,7 @@ def _run(outcomes_K: Sequence[Outcome], reward: float | None) -> Run:
 
 
 def cost(calls: Iterable[Call], learner: str) -> Counts:
-    """What the calls of one run took, the learner's and its partners' apart."""
+    """Costs of the calls of one run, the learner's and its partners' apart."""
     total = dict.fromkeys(
         ("learner_calls", "learner_tokens", "partner_calls", "partner_generations", "partner_tokens"), 0
     )

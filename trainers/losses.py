@@ -33,7 +33,7 @@ class Loss:
     clipped: bool = True
     """Whether the ratio between the weights now and at the rollout is used and clipped (PPO); else the plain score."""
     clip: tuple[float, float] = (0.2, 0.2)
-    """How far below and above 1 the ratio may go."""
+    """Largest distance of the ratio below and above 1."""
     unit: Unit = "call"
     """A ratio is that of a whole call (the product over its tokens), or of each token by itself."""
     cap: float | None = 2.0

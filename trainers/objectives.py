@@ -22,7 +22,7 @@ from collabsim.seeds import derive_seed
 Term = Literal["system", "individual", "leave_one_out"]
 CoalitionRule = Literal["full", "shapley"]
 Noise = Literal["crossed", "shared", "independent"]
-"""How the samples of the partners vary within a group; see `partner_noise`."""
+"""The way in which samples of the partners vary within a group; see `partner_noise`."""
 TERMS: tuple[Term, ...] = ("system", "individual", "leave_one_out")
 
 

@@ -30,9 +30,9 @@ class Pair(NamedTuple):
     """One run of the system in a group."""
 
     sample: int
-    """Which of the G samples of the learner."""
+    """Number of the learner's sample, 0 to G - 1."""
     draw: int
-    """Which partner draw."""
+    """Number of the partner draw."""
 
 
 def pairs(noise: Noise, group: int, draws: int) -> list[Pair]:
@@ -92,7 +92,7 @@ def _holders(system: System, node: Ask | AskRole) -> set[str]:
     if isinstance(node, Ask):
         return {node.seat}
     wished = as_names(system.roles.get(node.role, ()))
-    return set(wished[:1]) or set(system.pool)  # with everybody present the first wish comes true
+    return set(wished[:1]) or set(system.pool)  # with all seats present the first wish holds
 
 
 def _leads(graph: nx.DiGraph, sources: Iterable[str], targets: set[str]) -> bool:

@@ -27,9 +27,9 @@ class Visit(NamedTuple):
 
     item: Item
     number: int
-    """How often the item was trained on before."""
+    """Number of earlier visits of the item."""
     attempt: int = 0
-    """How often its group was drawn again in this visit."""
+    """Number of earlier draws of its group in this visit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Row:
 
 
 class GroupId(NamedTuple):
-    """What the runs of a group have in common."""
+    """The identity of a group, shared by its runs."""
 
     item: str
     visit: int

@@ -199,7 +199,7 @@ class Training:
             self.watch = Stopwatch(dict(position["seconds"]))
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Weights, optimiser and generators of a checkpoint; the engine speaks with them before anything is asked."""
+        """Restore weights, optimiser and generators of a checkpoint, and push the weights into the engine."""
         checkpoint.restore(self.policy.learner, self.optimizer)
         self.policy.push(checkpoint.revision)
 
@@ -263,8 +263,8 @@ def _gains(before: Evaluation, after: Evaluation) -> dict[str, Any]:
 
 def _loss(config: TrainConfig, policy: Policy) -> Loss:
     loss = config.policy_loss()
-    # A learner that speaks for itself samples from its own distribution. In float32 the rest is rounding that depends on the
-    # batch, and correcting it would only keep a resumed training from being the same to the last bit.
+    # An engine that shares the learner's weights samples from the learner's own distribution. In float32 the rest is rounding
+    # that depends on the batch, and correcting it would only keep a resumed training from being the same to the last bit.
     same = policy.model.engine_kind == "transformers" and policy.learner.dtype == "float32"
     return replace(loss, cap=None) if same else loss
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TokenScorer(Protocol):
-    """What an update needs of a learner; `policy.learner.Learner` has it."""
+    """The part of a learner that an update needs; `policy.learner.Learner` has it."""
 
     def token_logprobs(self, rows: Sequence[TokenRow], temperature: float) -> list[Tensor]:
         """Differentiable log-probabilities of each row's ids given its prompt ids, tempered; one tensor per row."""
@@ -36,7 +36,7 @@ class TokenScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UpdateStats:
-    """What is logged of one update; means are over tokens unless they say otherwise."""
+    """Statistics of one update for the log; means are over tokens unless they say otherwise."""
 
     loss: float = 0.0
     grad_norm: float = 0.0

@@ -75,7 +75,7 @@ def values(name: str, n: int, budget: int, seed: int, outcome: ItemLookup) -> Fl
     """Shapley values [n] of one item from the coalitions of `plan(name, n, budget, seed)`.
 
     `outcome` is asked for planned masks only. Raises as `plan` does, `MissingOutcomesError` when an outcome is missing,
-    and `ConfigError` when the approximator chooses coalitions by the outcomes it saw and so leaves its plan.
+    and `ConfigError` when the approximator chooses coalitions by earlier outcomes and so leaves its plan.
     """
     planned = frozenset(plan(name, n, budget, seed))
 

@@ -23,7 +23,7 @@ FROM run ORDER BY item, kind, coalition
 
 
 class KeptCalls(NamedTuple):
-    """What one run took."""
+    """Calls and tokens of one run."""
 
     kind: str
     """`alone` for a seat's own answer outside the protocol, else `coalition`."""

@@ -74,7 +74,7 @@ def intervals(
     columns and a single item.
 
     Known limit: with near-perfect pools (each member right on 98% of the items or more) of 8 or more members, exact
-    values hang on failures that a sample may not hold, and coverage can fall to 0.9 with 15 to 30 informative items.
+    values depend on failures that a sample may not contain, and coverage can fall to 0.9 with 15 to 30 informative items.
 
     Raises `MissingOutcomesError` when there is no item or a value is not finite, `ConfigError` for a confidence outside
     (0, 1).
@@ -132,7 +132,7 @@ class Difference:
 
 
 def pairwise_differences(values: Floats, *, seed: int = 0) -> tuple[Difference, ...]:
-    """Which members differ: all pairs of columns of `values` [m, n] with simultaneous 95% intervals.
+    """Differences between members: all pairs of columns of `values` [m, n] with simultaneous 95% intervals.
 
     The width is the 95% quantile of max |t| over the pairs under the correlations of the members' means (single-step
     max-t, Westfall and Young 1993), from seeded draws of a multivariate t. A rare pair (see `intervals`) has no
@@ -166,7 +166,7 @@ def _max_t(values: Floats, first: Any, second: Any, pairs: Intervals, seed: int)
 
 
 def _commonest(values: Floats) -> NDArray[np.int64]:
-    """How many items share the commonest value, per column of [m, k]."""
+    """Number of items that share the commonest value, per column of [m, k]."""
     ranked = np.sort(values, axis=0)
     rows = np.arange(len(values))[:, None]
     starts = np.vstack([np.ones((1, values.shape[1]), bool), np.diff(ranked, axis=0) > TOLERANCE])

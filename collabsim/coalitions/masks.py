@@ -85,7 +85,7 @@ def without(mask: int, index: int) -> int:
 
 
 def size(mask: int) -> int:
-    """How many players are in the coalition."""
+    """Number of players in the coalition."""
     return mask.bit_count()
 
 

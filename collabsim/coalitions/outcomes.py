@@ -80,7 +80,7 @@ def was_cut(episode: Episode) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a sweep took. Tokens are those of generations that were made, not of those that were reused."""
+    """Costs of a sweep. Tokens are those of new generations, not of reused ones."""
 
     runs: int = 0
     """Runs of the system; the seats' own answers outside it are not counted here, but their calls are below."""
@@ -118,7 +118,7 @@ class OutcomeLog:
         """Every recorded run, failed ones included."""
         if self._journal is None:
             return
-        cut = """final LIKE '%"length"]%'"""  # ids are hexadecimal: only a finish can say it
+        cut = """final LIKE '%"length"]%'"""  # ids are hexadecimal, so only a finish can match
         for row in self._journal.read(f"SELECT kind, coalition, item, outcome, verdict, error, {cut} FROM run"):
             kind, coalition, item, outcome, verdict, error, was_cut = row
             yield RecordedRun(
@@ -183,7 +183,7 @@ class OutcomeLog:
             self._last.result()
 
     def cost(self) -> Cost | None:
-        """What all sessions of this run folder took; None when nothing is kept."""
+        """Costs of all sessions of this run folder; None when nothing is kept."""
         if self._journal is None:
             return None
         ((runs,),) = self._journal.read("SELECT count(*) FROM run WHERE kind = 'coalition'")

@@ -48,7 +48,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How the members' individual strengths and values go together. None = not to be claimed from these data."""
+    """Correlation of the members' individual strengths with their values. None: these data do not support a number."""
 
     pearson: float | None
     spearman: float | None

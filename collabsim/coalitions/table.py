@@ -1,6 +1,6 @@
 """The game table: every outcome by (coalition, item), in memory.
 
-In: outcomes as they come, in any order. Out: columns for the maths, and a precise account of what is missing. A missing
+In: outcomes as they come, in any order. Out: columns for the maths, and a list of the missing outcomes. A missing
 outcome is NaN and never a number.
 """
 
@@ -20,7 +20,7 @@ Column = NDArray[np.float64]
 """Outcomes of one coalition, [n_items], in the order of the table's items."""
 
 VERDICTS: tuple[Verdict | None, ...] = (None, *get_args(Verdict))
-"""None where nobody spoke."""
+"""None where no seat replied."""
 
 
 class GameTable:

@@ -72,7 +72,7 @@ def _individual(alone: GameTable, players: Players) -> Floats:
 
 
 def _with_answers(individual: Floats) -> list[bool]:
-    """Which players have answers of their own."""
+    """For each player, whether it has answers of its own."""
     return [not np.isnan(column).any() for column in individual.T]
 
 
@@ -183,7 +183,7 @@ def _pairs(names: Sequence[str], interaction: Floats) -> dict[str, Any]:
 
 
 def _differences(names: Sequence[str], shapley: Floats | None, seed: int) -> list[dict[str, Any]] | None:
-    """Which members differ in Shapley value: all pairs, with intervals that hold for all of them at once."""
+    """Differences of members in Shapley value: all pairs, with intervals that hold for all of them at once."""
     if shapley is None:
         return None
     return [
@@ -199,7 +199,7 @@ def _differences(names: Sequence[str], shapley: Floats | None, seed: int) -> lis
 
 
 def _relation(names: Sequence[str], individual: Floats, matrices: dict[str, Any]) -> dict[str, Any]:
-    """How individual and compositional strength go together; the compositional value is Shapley, or else leave-one-out.
+    """The relation of individual and compositional strength; the compositional value is Shapley, or else leave-one-out.
 
     Over the players that have answers of their own.
     """
@@ -230,7 +230,7 @@ def _relation(names: Sequence[str], individual: Floats, matrices: dict[str, Any]
 
 
 def definitions(system: System, plan: Plan, players: Players) -> dict[str, Any]:
-    """What the numbers mean: printed with every result."""
+    """The definitions of the numbers, printed with every result."""
     by = "by dev score" if system.fitted.dev_scores else "in the item's own order"
     chosen = {role: system.roles.get(role, f"the first present seat {by}") for role in system.protocol.roles}
     return {

@@ -95,7 +95,7 @@ def leave_one_out(outcomes: Columns | Floats, n: int, players: Sequence[str] | N
 
 
 def leave_one_out_split(outcomes: Columns | Floats, n: int, players: Sequence[str] | None = None) -> Floats:
-    """Leave-one-out plus an equal share of what it leaves over, so that rows sum to v(N) - v(empty): [m, n].
+    """Leave-one-out plus an equal share of the remainder, so that rows sum to v(N) - v(empty): [m, n].
 
     The ENSC value (equal split of the non-separable contribution, Moulin 1985). As an estimate of the Shapley value it
     is biased, yet it can have less error on homogeneous pools with few items. Also needs the empty coalition.

@@ -39,7 +39,7 @@ class GraphSystem(System):
     switches: Mapping[str, Player]
     """Player name to what it switches."""
     absences: Mapping[str, Absence]
-    """How every node abstains, by path."""
+    """Rule by which every node abstains, by path."""
     stand_ins: Mapping[str, Any] = field(default_factory=dict)
     """Replies in the place of seats that are off."""
     revision: str = ""

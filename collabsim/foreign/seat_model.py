@@ -4,7 +4,7 @@ In: a call of any `BaseChatModel`, inside a run of a system. Out: the reply of t
 the generation store, with a seed that follows from content, under the swaps and coalitions of the run. An application
 that uses it in the place of its models can be measured with paired draws, and trained.
 
-Outside of any run it speaks through its `default` model, so one application serves production and measurement. Left out
+Outside of any run it calls its `default` model, so one application serves production and measurement. Left out
 on purpose: token streaming (a reply arrives whole) and native tool interfaces; see `tool_text` for what tools become.
 """
 
@@ -175,7 +175,7 @@ def _result(reply: Reply, origin: list[Any]) -> ChatResult:
 
 
 async def _stand_in(run: RunContext, seat: str, messages: list[BaseMessage]) -> ChatResult:
-    """What is said in the place of a seat that is off."""
+    """The reply in the place of a seat that is off."""
     rule = run.stand_ins[seat]
     reply = rule(messages) if callable(rule) else rule
     reply = await reply if inspect.isawaitable(reply) else reply

@@ -31,7 +31,7 @@ SEPARATOR = "/"
 
 
 class SeatOff(BaseException):
-    """A node asked a seat that is off. No `Exception`: an application must not take it for a failure and go on."""
+    """A node asked a seat that is off. Not an `Exception`, so that applications do not catch it."""
 
     def __init__(self, seat: str) -> None:
         super().__init__(seat)

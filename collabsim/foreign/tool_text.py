@@ -88,7 +88,7 @@ def _with_tools(messages: Messages, tools: Sequence[Mapping[str, Any]], choice: 
 
 
 def _which(choice: Any) -> str:
-    """What a `tool_choice` asks for in words; empty when the model is free."""
+    """A `tool_choice` in words; empty when the model is free to choose."""
     if choice in (None, False, "auto", "none"):
         return ""
     if choice in (True, "any", "required"):

@@ -65,7 +65,7 @@ async def fetch_recorded(run: RunContext, model: Any, request: Request, speakers
     """The model's reply to `request`, through the run's store, recorded as one call of each of the `speakers`.
 
     Several speakers make a reply together: each has its own part of the usage, in the order of `reply.parts`. A prompt that
-    does not fit is an empty reply where the run says so. Raises `CallError` when the call fails.
+    does not fit is an empty reply where the limits of the run say so. Raises `CallError` when the call fails.
     """
     started = perf_counter()
     try:

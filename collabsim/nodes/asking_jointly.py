@@ -38,7 +38,7 @@ async def ask_joint(
     """Have the present ones of `seats` (or helpers) write one reply together.
 
     `combine` gets their distributions in the order of `seats`. Each member reads its own persona before `messages`. A single
-    present member simply answers, as `ask` would have it; without any the reply is `ABSENT`. `sampling` overrides the
+    present member is asked with `ask`; without any, the reply is `ABSENT`. `sampling` overrides the
     members' settings, which must agree.
 
     Raises `ConfigError` for members whose sampling differs, `ProtocolError` for models without next-token distributions

@@ -38,7 +38,7 @@ async def ask_merged(
 ) -> Reply | Absent:
     """Ask the merge of the present ones of `seats`, whatever their order.
 
-    A single present seat answers by itself, as `ask` would have it; without any the base does. Returns the reply
+    A single present seat is asked with `ask`; without any, the base is. Returns the reply
     (`ABSENT` never, but for a type checker). Raises `ProtocolError` without a helper named `base` and for models that
     cannot be merged, `ConfigError` for weights that do not fit together, `CallError` when the call fails.
     """

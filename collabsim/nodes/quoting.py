@@ -60,6 +60,6 @@ def fill(text: str, **parts: str) -> str:
 
 
 def check_placeholder(text: str, name: str) -> None:
-    """Raises `ConfigError` when a prompt worded by the user has no place for what it must show."""
+    """Raises `ConfigError` when a prompt of the user lacks a placeholder that it needs."""
     if f"{{{name}}}" not in text:
         raise ConfigError(f"a prompt of this protocol must contain {{{name}}}, got {text!r}")

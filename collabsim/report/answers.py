@@ -18,7 +18,7 @@ SHOWN = 50
 """Answers in the table; `--json` gives all."""
 
 END = 60
-"""Characters of a reply that are shown, from its end: answers stand there."""
+"""Characters of a reply that are shown, from its end, where most answers are."""
 
 
 def list_answers(answers: Sequence[KeptAnswer], console: Console) -> None:

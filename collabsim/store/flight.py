@@ -30,7 +30,7 @@ class _Failure(NamedTuple):
 
     error: Exception
     trace: TracebackType | None
-    """Where it happened, before the first asker raised it on."""
+    """Traceback of the error, before the first caller raised it again."""
 
 
 class _Flight(Generic[T]):
@@ -78,7 +78,7 @@ class SingleFlight(Generic[T]):
             self._leave(key, flight)
             raise
         if isinstance(landed, _Failure):
-            # All raise one object, for not every exception can be copied; each begins its traceback afresh.
+            # All raise one object, since not every exception can be copied; each starts with the first traceback.
             raise landed.error.with_traceback(landed.trace)
         return landed, leads
 
@@ -95,7 +95,7 @@ class SingleFlight(Generic[T]):
             flight.landed.set_result(result)
 
     def _leave(self, key: Hashable, flight: _Flight[T]) -> None:
-        """One asker less; the last one to go stops the work, which nobody wants any more."""
+        """One caller less; when the last one leaves, the work is cancelled."""
         with self._lock:
             flight.waiting -= 1
             abandoned = flight.waiting == 0 and self._flights.get(key) is flight

@@ -113,7 +113,7 @@ class GenerationStore:
         return next((encoded for _, encoded in self.export([key])), None)
 
     def export(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """The keys that the store has, each once, with their encoded replies; for copies that stand on their own."""
+        """The keys that the store has, each once, with their encoded replies; for self-contained copies."""
         distinct = list(dict.fromkeys(keys))
         for start in range(0, len(distinct), BATCH):
             batch = distinct[start : start + BATCH]

@@ -1,6 +1,6 @@
 """Checks that members have what a protocol needs, before anything is loaded.
 
-In: a system. Out: nothing, or the error that its first run would have met: models without next-token distributions or on
+In: a system. Out: nothing, or the error that its first run would raise: models without next-token distributions or on
 an engine that hides them, vocabularies in which an id means two tokens, architectures whose weights cannot be merged.
 Configs and tokenizers suffice; no weights are read. Left out on purpose: dev items (see `fitting.py`), and the
 capabilities of models other than `LocalModel`.

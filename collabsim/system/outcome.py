@@ -2,7 +2,7 @@
 
 In: `state["final"]` and the item. Out: the final output in canonical form, its outcome, its verdict, and the score of each
 text with the extracted answer and the reason. A tie of several texts has the weighted mean of their scores; a run in which
-nobody spoke has the item's floor.
+no seat replied has the item's floor.
 """
 
 from __future__ import annotations

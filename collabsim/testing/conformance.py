@@ -129,7 +129,7 @@ def check_system(system: System, items: Sequence[Item] | None = None) -> None:
     """Put a ready system (`from_graph(app, ...)`) through the checks that hold for any graph.
 
     It can be drawn; all 2^n coalitions of its players have an outcome in [0, 1]; absent seats are not asked; and, when all
-    calls go through seats, a run gives the same by itself and among others. Models are those of its pool, so give it
+    calls go through seats, a run gives the same alone and beside others. Models are those of its pool, so give it
     simulated ones. `items` default to small sums and products. Raises `AssertionError` at the first rule that is broken,
     and what the system raises for a coalition that it cannot run.
     """
@@ -187,7 +187,7 @@ async def check_masks(system: System, items: Sequence[Item]) -> None:
             if len(present) == 1 and not system.options.get("self_refine"):
                 own = await system.alone_on(item, *present)
                 _hold(episode.outcome == own.outcome, f"{where}: {episode.outcome}, but the seat alone {own.outcome}")
-            # a merge speaks under the names of its members, joined by +
+            # the calls of a merge are recorded under the names of its members, joined by +
             speakers = {name for call in episode.calls for name in call.seat.split("+")} - set(system.helpers)
             _hold(speakers <= present, f"{where}: absent seats {sorted(speakers - present)} were asked")
 

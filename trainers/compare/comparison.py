@@ -131,7 +131,7 @@ def _gains(matrix: Matrix, results: dict[Cell, dict[str, Any]], setting: str) ->
 
 
 def resamples(shape: tuple[int, int], name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How often each seed and each item is drawn, [RESAMPLES, seeds] and [RESAMPLES, items] (Owen 2007)."""
+    """Counts by which each seed and each item is drawn, [RESAMPLES, seeds] and [RESAMPLES, items] (Owen 2007)."""
     rng = np.random.default_rng(derive_seed("compare", name))
     counts = [rng.multinomial(size, [1 / size] * size, RESAMPLES).astype(np.float64) for size in shape]
     return counts[0], counts[1]
@@ -175,7 +175,7 @@ def _summary(value: float, resampled: Floats) -> dict[str, Any]:
 
 
 def _ratio(over: tuple[float, Floats], under: tuple[float, Floats]) -> dict[str, Any]:
-    """Ratio of mean gains; without an interval where the lower one may be 0, for the ratio then has none."""
+    """Ratio of mean gains; without an interval where the lower one may be 0, since the ratio then has none."""
     low, high = np.quantile(under[1], [0.025, 0.975])
     if low <= 0 <= high:
         return {"value": over[0] / under[0] if abs(under[0]) > 1e-12 else None, "ci95": None}

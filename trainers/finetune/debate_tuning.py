@@ -162,7 +162,7 @@ class DebateTuning:
         return record
 
     def cost(self, debates: Sequence[Debate], members: Mapping[str, Any]) -> dict[str, int]:
-        """What an iteration took: calls and tokens of its debates, and tokens that were trained on, each pass counted."""
+        """Costs of an iteration: calls and tokens of its debates, and tokens that were trained on, each pass counted."""
         usage = [turn.reply.usage for debate in debates for turn in debate.said]
         return {
             "calls": len(usage),

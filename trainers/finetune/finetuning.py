@@ -39,7 +39,7 @@ class FinetuneResult:
     """The result of a fine-tuning."""
 
     pool: Pool
-    """The same seats; those that learnt speak with their new weights."""
+    """The same seats; those that were tuned have their new weights."""
     values: dict[str, Any]
     """The content of `result.json`."""
     out: Path
