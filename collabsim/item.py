@@ -47,14 +47,23 @@ class ItemView:
     messages: Messages
     """The task's own prompt for this item, answer format included."""
     choices: Mapping[str, str]
-    """Letter to option text; empty unless the kind is `choice`."""
+    """Letter to option text; empty unless answers are letters of options."""
     kind: str
 
 
 class Scorer(Protocol):
-    """Reads answers out of texts and compares them. Never raises on any text; deterministic."""
+    """Reads answers out of texts and compares them. Never raises on any text; deterministic.
+
+    `AnswerScorer` in `scorers` is the base of all that exist; its subclasses are the kinds of answers.
+    """
 
     kind: str
+    waits: bool
+    """Whether `score` runs programs, so that it must not be called on an event loop."""
+    gold_is_example: bool
+    """Whether a gold is one right answer of many."""
+    golds_title: str
+    """Heading over `shown_golds`."""
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
         """The answer that `text` commits to, or None. A cut text (`finish != "stop"`) counts only what it declared."""
@@ -64,6 +73,15 @@ class Scorer(Protocol):
 
     def score(self, text: str, item: Item, finish: str = "stop") -> Score:
         """The score of `text` as a final output for `item`."""
+
+    def asked_form(self, gold: str, template: str | None = None) -> str:
+        """`gold` as a reply in the form that the prompt asks for."""
+
+    def written_forms(self, gold: str, template: str | None = None) -> list[str]:
+        """How `gold` may be written as a reply, the likeliest first."""
+
+    def shown_golds(self, item: Item) -> list[str]:
+        """What counts as right for `item`, for a person to read."""
 
 
 class Answers(Protocol):

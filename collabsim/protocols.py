@@ -43,7 +43,8 @@ class Protocol:
     calls: Callable[..., int] | None = None
     """(number of present seats, **options) -> upper bound of the calls of one run; None: counted from the graph."""
     fit: Callable[..., Any] | None = field(default=None, compare=False)
-    """`fit(system, dev_items, seed) -> JSON`, run once on the full pool before a sweep; may be async."""
+    """`fit(system, dev_items, seed) -> JSON`, run once on the full pool before a sweep; may be async, and may take a keyword
+    `concurrency`."""
     empty: Literal["floor", "base"] = "floor"
     """Outcome of the empty coalition: the task's floor, or that of the base's answer (a helper)."""
     per_coalition: bool = False
@@ -139,6 +140,11 @@ def protocol(
     fit_calls: Callable[..., int] | None = None,
 ) -> Protocol | Callable[[Build], Protocol]:
     """Decorator that makes a `Protocol` of a build function; all arguments have sensible defaults.
+
+    `fit(system, dev_items, seed) -> JSON` learns from dev items before a sweep; it may be async. If it makes many runs or
+    calls, let it take the keyword `concurrency` (`fit(system, dev_items, seed, *, concurrency=100)`): the number of runs that
+    the user allows at a time is passed in, and `run_all`, `call_all` (`collabsim.system.execute`) and `dev_outcomes`
+    (`collabsim.system.fitting`) take it. The other arguments are described at the fields of `Protocol`.
 
     Raises `ProtocolError` when `needs` holds a word that is not in `NEEDS`.
     """

@@ -22,6 +22,7 @@ from collabsim.context import RunContext
 from collabsim.item import Item
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
+from collabsim.system.execute import CONCURRENCY
 from collabsim.system.fitting import dev_outcomes
 from collabsim.system.system import System
 
@@ -98,7 +99,9 @@ def weighted_scores(weights: Sequence[float], outcomes: Mapping[str, Sequence[fl
     }
 
 
-async def fit_neighbours(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+async def fit_neighbours(
+    system: System, dev_items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, Any]:
     """`fit`: the graph of the dev items, their features, and every seat's scores on them."""
     items = sorted(dev_items, key=lambda item: item.id)
     features, vectors = fit_vectors(items, system.options["encoder"])
@@ -108,7 +111,7 @@ async def fit_neighbours(system: System, dev_items: Sequence[Item], seed: int) -
         "items": [item.id for item in items],
         "vectors": vectors,
         "edges": sorted([min(i, j), max(i, j), weight] for i, j, weight in graph.edges.data("weight")),
-        "outcomes": await dev_outcomes(system, items, seed),
+        "outcomes": await dev_outcomes(system, items, seed, concurrency=concurrency),
     }
 
 

@@ -7,7 +7,6 @@ that several coalitions meet are scored once. At most 2^n - n - 1 soups are scor
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from collabsim.models.merging import Recipe
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.roles import by_rank
+from collabsim.system.execute import CONCURRENCY, RunRequest, run_all
 from collabsim.system.system import System
 
 from .merged import ABSENT, AnswerAsOne, merged_graph
@@ -52,13 +52,15 @@ class _Kitchen:
     system: System
     items: Sequence[Item]
     seed: int
+    concurrency: int
     scores: dict[str, float]
 
     async def score(self, seats: Sequence[str]) -> float:
         name = named(seats)
         if name not in self.scores:
-            runs = (self.system.arun(item, seats, run_seed=self.seed) for item in self.items)
-            episodes = await asyncio.gather(*runs)
+            requests = (RunRequest(item, frozenset(seats), run_seed=self.seed) for item in self.items)
+            runs = await run_all(self.system, requests, concurrency=self.concurrency)
+            episodes = [run.episode for run in runs]
             for episode in episodes:
                 if episode.error is not None:
                     raise MissingOutcomesError(
@@ -77,10 +79,13 @@ class _Kitchen:
         return soup
 
 
-async def choose_on_dev(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+async def choose_on_dev(
+    system: System, dev_items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, Any]:
     """`fit`: the soup of every coalition of two or more seats, and the dev scores that it was chosen by."""
     uniform = replace(system, protocol=soup, options={"base": system.options["base"]})
-    kitchen = _Kitchen(uniform, dev_items, seed, {named([s]): score for s, score in system.fitted.dev_scores.items()})
+    scores = {named([seat]): score for seat, score in system.fitted.dev_scores.items()}
+    kitchen = _Kitchen(uniform, dev_items, seed, concurrency, scores)
     soups = {}
     seats = tuple(sorted(system.pool))
     for mask in sorted(range(1 << len(seats)), key=lambda mask: (mask.bit_count(), mask)):

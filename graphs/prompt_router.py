@@ -24,6 +24,7 @@ from collabsim.nodes.state import State, slot
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.request import Messages, with_text
+from collabsim.system.execute import CONCURRENCY, RunRequest, run_all
 from collabsim.system.system import System
 
 from .endings import end_by_reply
@@ -94,15 +95,18 @@ class IfChosen:
         return run.item.messages if chosen_seat(state, run) == self.seat else None
 
 
-async def describe_by_dev(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+async def describe_by_dev(
+    system: System, dev_items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, Any]:
     """`fit`: one line for each seat, with the share of dev items it gets right by topic; and who answered none of them."""
     descriptions, silent = {}, []
     for seat in system.pool:
         scores, answered = defaultdict(list), 0
-        for item in dev_items:
-            episode = await system.alone_on(item, seat, run_seed=seed)
-            scores[item.topic or "such questions"].append(episode.outcome or 0.0)
-            answered += any(item.answers.extract(output.text, output.finish) for output in episode.final)
+        requests = (RunRequest(item, seat=seat, run_seed=seed) for item in dev_items)
+        runs = await run_all(system, requests, concurrency=concurrency)
+        for item, run in zip(dev_items, runs, strict=True):
+            scores[item.topic or "such questions"].append(run.episode.outcome or 0.0)
+            answered += any(item.answers.extract(output.text, output.finish) for output in run.episode.final)
         shares = (f"{sum(got) / len(got):.0%} of {topic}" for topic, got in sorted(scores.items()))
         descriptions[seat] = "a model that gets right " + ", ".join(shares)
         if not answered:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from collabsim.errors import ConfigError, DataError
 from collabsim.item import Item
 from collabsim.pool import Seat
-from collabsim.tasks.prompts import asked_form, asks_a_form
 
 from .advantages import Estimator
 from .losses import Loss
@@ -52,7 +51,8 @@ def gold_rows(seat: Seat, items: Sequence[Item], prompt: str | None = None) -> d
         )
     rows = {}
     for item in items:
-        text = next((text for text in _forms(item, prompt) if (item.score(text).score or 0.0) >= RIGHT), None)
+        forms = item.scorer.written_forms(item.gold_text, prompt)
+        text = next((text for text in forms if (item.score(text).score or 0.0) >= RIGHT), None)
         if text is None:
             continue
         ids = _ended(prompter, text)
@@ -62,13 +62,6 @@ def gold_rows(seat: Seat, items: Sequence[Item], prompt: str | None = None) -> d
     if not rows:
         raise DataError(f"objective sft: none of {len(items)} golds scores 1 as a reply; use another objective")
     return rows
-
-
-def _forms(item: Item, prompt: str | None) -> list[str]:
-    """How the gold may be written, the likeliest first: bare where the task's template asks for no form."""
-    asked = asked_form(item.gold_text, item.view.kind, prompt)
-    bare = prompt is not None and item.view.kind != "code" and not asks_a_form(prompt)
-    return [item.gold_text, asked] if bare else [asked]
 
 
 def _ended(prompter: Prompter, text: str) -> tuple[int, ...]:

@@ -185,7 +185,7 @@ class Training:
             fitted = Fitted(**record)
         elif self.task.dev and not fitted.inputs:
             start = self.system.replace(self.config.seat, self.policy.frozen())
-            fitted = run_sync(afit(start, self.task.dev, seed=self.config.seed))
+            fitted = run_sync(afit(start, self.task.dev, seed=self.config.seed, concurrency=self.concurrency))
             write_json(self.folder.file(FITTED_FILE), asdict(fitted))
         self.live = replace(self.system, fitted=fitted)
 

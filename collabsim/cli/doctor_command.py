@@ -58,10 +58,10 @@ def _python_remedy() -> str:
 
 
 def _sandbox() -> Finding:
-    from collabsim.sandbox.floor import sandbox_report
+    from collabsim.sandbox import sandbox_report
 
     report = sandbox_report()
-    return Finding("sandbox for code", report.found, report.remedy)
+    return Finding("sandbox for code", report.available, report.remedy)
 
 
 def _store() -> Finding:

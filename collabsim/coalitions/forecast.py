@@ -27,7 +27,7 @@ def forecast(sweep: Sweep) -> dict[str, int | None]:
     """
     system, plan = sweep.system, sweep.plan
     if system.protocol.family == APPLICATION:
-        runs = {"coalition_runs": len(plan), "own_answer_runs": len(sweep.own_seats) * len(sweep.task.items)}
+        runs = {"coalition_runs": len(plan), "own_answer_runs": len(sweep.runs.seats) * len(sweep.task.items)}
         unknown = dict.fromkeys(("calls_at_most", "generations_at_most", "completion_tokens_at_most"))
         dev = {"dev_runs": len(system.pool) * len(sweep.task.dev)}
         return {"items": len(sweep.task.items), "players": len(sweep.players), **runs, **dev, **unknown}

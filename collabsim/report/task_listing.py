@@ -72,18 +72,9 @@ def show_item(item: Item, console: Console) -> None:
     for message in item.view.messages:
         console.print(f"[bold]{message.role}[/bold]", highlight=False)
         console.print(message.content, markup=False, highlight=False)
-    title = "tests that a program must pass" if item.view.kind == "code" else "what counts as right"
-    console.rule(title, align="left")
-    for line in golds(item):
+    console.rule(item.scorer.golds_title, align="left")
+    for line in item.scorer.shown_golds(item):
         console.print(line, markup=False, highlight=False)
-
-
-def golds(item: Item) -> list[str]:
-    """All texts that count as right; for a program the tests that it must pass."""
-    if item.view.kind == "code":
-        tests = item.extra["tests"]
-        return [*([item.gold_text] if item.gold_text else []), *([tests] if isinstance(tests, str) else tests)]
-    return [item.gold_text] if isinstance(item.gold, str) or item.view.kind == "verifier" else list(item.gold)
 
 
 def show_facts(facts: Mapping[str, Any], console: Console) -> None:

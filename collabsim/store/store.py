@@ -20,6 +20,7 @@ from collabsim.episode import Reply
 from collabsim.errors import CallError, StoreError
 from collabsim.identity import identity_of, revision_of
 from collabsim.models.chat.reply import reply_of
+from collabsim.paths import user_path
 from collabsim.request import Request
 from collabsim.store.codec import decode, encode
 from collabsim.store.flight import SingleFlight
@@ -74,7 +75,7 @@ class GenerationStore:
         """Replies that models made for this store, bypassed ones included."""
         self.reused = 0
         """Replies that were there already, or came from a generation in flight."""
-        self._journal = None if path is None else _open(Path(path).expanduser())
+        self._journal = None if path is None else _open(user_path(path, "store"))
         self._memory = Memory(MEMORY_BYTES)
         self._unnamed = UnnamedModels(self._memory)
         self._flights: SingleFlight[tuple[Reply, bool]] = SingleFlight()
@@ -224,10 +225,10 @@ class GenerationStore:
 def default_path() -> Path:
     """The generation store of this user: `$COLLABSIM_STORE`, else a file in `$XDG_CACHE_HOME` or `~/.cache`.
 
-    Raises `StoreError` when the user has no home folder.
+    Raises `StoreError` when the user has no home folder, `ConfigError` when the variable names one that is not there.
     """
     named = os.environ.get("COLLABSIM_STORE")
-    return Path(named).expanduser() if named else _in_cache_folder()
+    return user_path(named, "COLLABSIM_STORE") if named else _in_cache_folder()
 
 
 def _in_cache_folder() -> Path:

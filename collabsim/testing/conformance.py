@@ -18,7 +18,6 @@ sample dev items. What is checked:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
@@ -34,6 +33,7 @@ from collabsim.protocols import Build, Protocol, as_protocol
 from collabsim.request import Request, Sampling
 from collabsim.roles import as_names
 from collabsim.store import GenerationStore
+from collabsim.system.execute import RunRequest, run_all
 from collabsim.system.fitted import Fitted
 from collabsim.system.fitting import afit
 from collabsim.system.system import System
@@ -246,10 +246,11 @@ async def check_isolation(system: System, items: Sequence[Item]) -> None:
     """Runs of all coalitions at once give what they give one by one."""
     plan = [(item, present) for item in items[:3] for present in coalitions(system.players)]
     alone = [(await system.arun(item, present)).outcome for item, present in plan]
-    together = await asyncio.gather(*(system.arun(item, present) for item, present in plan))
+    requests = [RunRequest(item, present) for item, present in plan]
+    together = await run_all(system, requests, concurrency=len(plan))
     for (item, present), one, many in zip(plan, alone, together, strict=True):
         where = f"coalition {sorted(present)} on {item.question!r}"
-        _hold(one == many.outcome, f"{where}: {one} by itself, {many.outcome} among other runs")
+        _hold(one == many.episode.outcome, f"{where}: {one} by itself, {many.episode.outcome} among other runs")
 
 
 async def _refitted(system: System) -> System:

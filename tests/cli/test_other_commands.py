@@ -72,6 +72,15 @@ def test_a_generator_is_shown_with_the_options_it_is_given(collabsim):
     assert len(re.findall(r"\d+", json.loads(ran.out)["example"]["messages"][-1]["content"])) == 2
 
 
+@pytest.mark.parametrize("prefix", ["", "task."])
+def test_a_task_s_keys_are_set_as_those_of_a_config(collabsim, work, prefix):
+    (work / "on.jsonl").write_text('{"q": "1 + 1?", "on": "2"}\n{"q": "1 + 2?", "on": "3"}\n')
+    keys = ("fields.question=q", "fields.answer=on", "prompt={question} # be brief:")
+    ran = collabsim("tasks", "jsonl:on.jsonl", "--json", *(part for key in keys for part in ("--set", prefix + key)))
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["example"]["messages"][-1]["content"].endswith("? # be brief:")
+
+
 def test_a_report_prints_the_table_of_the_sweep(collabsim, swept):
     assert collabsim("report", "run").out == swept.out.partition("Saved in run")[0]
 
