@@ -78,10 +78,10 @@ class Scorer(Protocol):
         """`gold` as a reply in the form that the prompt asks for."""
 
     def written_forms(self, gold: str, template: str | None = None) -> list[str]:
-        """How `gold` may be written as a reply, the likeliest first."""
+        """Ways to write `gold` as a reply, the likeliest first."""
 
     def shown_golds(self, item: Item) -> list[str]:
-        """What counts as right for `item`, for a person to read."""
+        """The right answers of `item`, for a person to read."""
 
 
 class Answers(Protocol):

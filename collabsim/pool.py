@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from collabsim.arguments import shown
 from collabsim.errors import ConfigError, nearest
 from collabsim.identity import identity_of
 from collabsim.request import Message, Messages, Sampling
@@ -19,6 +20,20 @@ from collabsim.seeds import digest
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+    from collabsim.episode import Reply
+    from collabsim.request import Request
+
+    class RequestModel(Protocol):
+        """A model that takes typed requests and needs no LangChain, such as what `identified` gives."""
+
+        async def areply(self, request: Request, /) -> Reply:
+            """One reply. Raises `CallError` when the call fails."""
+
+    Member: TypeAlias = "BaseChatModel | RequestModel | Seat"
+    """A member of a pool: a chat model, or one with its sampling, system prompt and examples."""
+    Members: TypeAlias = "Pool | Mapping[str, Member]"
+    """A pool, or what makes one."""
 
 SEAT_NAME = re.compile(r"(?!__)[A-Za-z0-9_.-]+")
 
@@ -40,6 +55,18 @@ class Seat:
     """`system` and `examples` as messages: the head of every prompt of this seat."""
     identity: str = field(init=False, repr=False)
     """Equal for seats with the same model, persona and sampling."""
+
+    if TYPE_CHECKING:  # the generated one knows only what `model` is read as
+
+        def __init__(
+            self,
+            name: str,
+            model: BaseChatModel | RequestModel,
+            sampling: Sampling = ...,
+            system: str | None = ...,
+            examples: tuple[tuple[str, str], ...] = ...,
+            description: str = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not SEAT_NAME.fullmatch(self.name):
@@ -65,8 +92,16 @@ class Pool(Mapping[str, Seat]):
 
     __slots__ = ("_seats",)
 
-    def __init__(self, seats: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        """`Pool({"a": model}, b=Seat(...))`: values are chat models or seats. Raises `ConfigError` for illegal names."""
+    def __init__(self, seats: Mapping[str, Member] | None = None, /, **more: Member) -> None:
+        """`Pool({"a": model}, b=Seat(...))`: values are chat models or seats.
+
+        Raises `ConfigError` for what is no mapping, for illegal names, and for values that are no models.
+        """
+        if not isinstance(seats, Mapping | None):
+            raise ConfigError(
+                f"pool: expected a mapping of seat name to chat model, got {shown(seats)}; "
+                'write Pool({"a": model, "b": model}) or Pool(a=model, b=model)'
+            )
         self._seats = {name: _as_seat(name, value) for name, value in {**(seats or {}), **more}.items()}
 
     def __getitem__(self, name: str) -> Seat:
@@ -118,6 +153,11 @@ class Pool(Mapping[str, Seat]):
         for name, seat in self._seats.items():
             groups.setdefault(model_identity(seat.model), []).append(name)
         return {names[0]: names for names in groups.values()}
+
+
+def as_pool(members: Members) -> Pool:
+    """A pool as it is, or one of a mapping. Raises `ConfigError` as `Pool` does."""
+    return members if isinstance(members, Pool) else Pool(members)
 
 
 def _as_seat(name: str, value: Any) -> Seat:

@@ -180,6 +180,11 @@ def as_protocol(value: str | Protocol | Build) -> Protocol:
         return value
     if callable(value):
         return Protocol(build=value, name=getattr(value, "__name__", "protocol"))
+    if not isinstance(value, str):
+        raise ConfigError(
+            f"protocol: expected a name, `package.module:function` or a build function, got {value!r}; "
+            "`collabsim protocols` lists the names"
+        )
     entry_point = registered().get(value)
     if entry_point is None and ":" in value:
         entry_point = EntryPoint(name=value, group=GROUP, value=value)

@@ -18,7 +18,7 @@ from engines import requires
 from models.openai_server import OpenAIServer
 from scripted import Scripted
 
-from collabsim import System, from_graph, make_item
+from collabsim import System, make_item
 from collabsim.config.read import parse_config
 from collabsim.testing import check_protocol, check_system, sample_items
 
@@ -133,7 +133,7 @@ def test_the_python_example_runs_as_a_script():
 def test_the_application_of_the_guide_is_measured_by_node_and_by_model():
     printed = io.StringIO()
     names = runpy.run_path(str(EXAMPLES / "research_assistant.py"))
-    check_system(from_graph(names["app"], names["POOL"], **names["READ"]), sample_items(2))
+    check_system(names["measured"](), sample_items(2))
     with contextlib.redirect_stdout(printed):
         runpy.run_path(str(EXAMPLES / "research_assistant.py"), run_name="__main__")
     worth = {line.split()[0]: float(line.split()[1]) for line in printed.getvalue().splitlines() if "[" in line}

@@ -7,7 +7,7 @@ runs are in flight is not. Left out on purpose: the pool, protocol and task, whi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -188,6 +188,18 @@ class TrainConfig(LearnerConfig):
     def noise(self, default: Noise) -> Noise:
         """The partner noise, `auto` resolved."""
         return default if self.partner_noise == "auto" else self.partner_noise
+
+
+C = TypeVar("C")
+
+
+def one_of(config: C | None, settings: Mapping[str, Any]) -> C | None:
+    """`config` as it is. Raises `ConfigError` when the same settings come as keywords too, which would be ignored."""
+    if config is not None and settings:
+        raise ConfigError(
+            f"expected `config` or its settings as keywords, got both ({', '.join(settings)}); leave one out"
+        )
+    return config
 
 
 def parse_train(data: Mapping[str, Any] | None) -> TrainConfig:

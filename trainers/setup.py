@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collabsim.system.system import System
     from collabsim.tasks import Task
 
-    from .launch import TrainResult
     from .metrics import TrainProgress
+    from .train_result import TrainResult
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,8 +96,24 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Measure and train the worth of each model inside a system of several language models.",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"collabsim {version('collabsim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def collabsim(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Measure and train the worth of each model inside a system of several language models."""
+
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with pool, protocol and task.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of a table.")]

@@ -27,6 +27,13 @@ TOLERANCE = 1e-9
 MAX_T_DRAWS = 20_000
 
 
+class Interval(NamedTuple):
+    """The ends of a 95% interval."""
+
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A mean over items with its uncertainty, in points of score."""
@@ -41,6 +48,11 @@ class Estimate:
     """Number of informative items: see `intervals`."""
     rare: bool
     """Fewer than 15 informative items, or a spread carried by fewer than 5: the interval is the conservative one."""
+
+    @property
+    def interval(self) -> Interval:
+        """`ci95` by name: `low` and `high`."""
+        return Interval(*self.ci95)
 
 
 class Intervals(NamedTuple):

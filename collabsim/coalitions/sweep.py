@@ -12,14 +12,15 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from collabsim.arguments import Count, checked, same_arguments
 from collabsim.coalitions.masks import label, parse_label
 from collabsim.coalitions.outcomes import Cost, OutcomeLog, was_cut
 from collabsim.coalitions.plan import Plan, make_plan
 from collabsim.coalitions.planned_runs import PlannedRun, PlannedRuns
 from collabsim.coalitions.players import Players
-from collabsim.coalitions.table import GameTable
+from collabsim.coalitions.result import SweepResult
 from collabsim.coalitions.valuation import valuate
 from collabsim.episode import Episode, RunError
 from collabsim.errors import MissingOutcomesError
@@ -30,9 +31,7 @@ from collabsim.system.fitted import Fitted
 from collabsim.system.fitting import afit, check_dev_items, fit_inputs
 from collabsim.system.needs import check_needs
 from collabsim.system.system import System
-
-if TYPE_CHECKING:
-    from collabsim.tasks import Task
+from collabsim.tasks import Task
 
 OnMissing = Literal["refuse", "drop_items"]
 
@@ -45,16 +44,6 @@ class Progress:
 
     def advance(self, episode: Episode) -> None:
         """Called after every run."""
-
-
-@dataclass(frozen=True)
-class SweepResult:
-    """What a sweep found."""
-
-    values: dict[str, Any]
-    """The content of `values.json`."""
-    table: GameTable = field(repr=False)
-    out: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -188,6 +177,11 @@ class _State:
         )
 
 
+@checked(
+    system='System("debate", {"a": model, "b": model}) makes one of a name and a pool',
+    task='load_task("reasoning_gym:chain_sum", limit=30) makes one of a name',
+    out="name the run folder",
+)
 def plan_sweep(
     system: System,
     task: Task,
@@ -195,10 +189,10 @@ def plan_sweep(
     method: str = "auto",
     seed: int = 0,
     players: Literal["seats", "models"] = "seats",
-    budget: int | None = None,
+    budget: Count | None = None,
     out: Path | str | None = None,
     identity: dict[str, Any] | None = None,
-    concurrency: int = 100,
+    concurrency: Count = 100,
     on_missing: OnMissing = "refuse",
     progress: Progress | None = None,
 ) -> Sweep:
@@ -221,12 +215,14 @@ def plan_sweep(
     )
 
 
-async def asweep(system: System, task: Task, **settings: Any) -> SweepResult:
+@same_arguments(plan_sweep)
+async def asweep(*given: Any, **settings: Any) -> SweepResult:
     """`sweep` for async code; the same arguments."""
-    return await plan_sweep(system, task, **settings).arun()
+    return await plan_sweep(*given, **settings).arun()
 
 
-def sweep(system: System, task: Task, **settings: Any) -> SweepResult:
+@same_arguments(plan_sweep)
+def sweep(*given: Any, **settings: Any) -> SweepResult:
     """Evaluate coalitions of the system's players on the task and estimate what each player is worth.
 
     Settings: `method` (`auto`, `exact`, `loo`, `permutation`, `shapiq:NAME`), `seed`, `players` (`seats`, `models`),
@@ -234,4 +230,4 @@ def sweep(system: System, task: Task, **settings: Any) -> SweepResult:
     Works in scripts and notebooks. Raises `ConfigError` for settings that cannot be meant and `MissingOutcomesError`
     when runs failed; all other outcomes are then kept, and the same call retries only what failed.
     """
-    return run_sync(asweep(system, task, **settings))
+    return run_sync(asweep(*given, **settings))

@@ -85,7 +85,7 @@ def make_system(config: Config, store: GenerationStore, base: Path = Path()) -> 
 
         return make_graph_system(config, make_pool(config.pool), make_pool(config.helpers), store, base)
     return System(
-        protocol=config.protocol.name,  # type: ignore[arg-type]
+        protocol=config.protocol.name,
         pool=make_pool(config.pool),
         options=config.protocol.options,
         helpers=make_pool(config.helpers),

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from collabsim.arguments import checked
 from collabsim.context import Limits, RunContext
 from collabsim.episode import Final
 from collabsim.errors import ConfigError
@@ -19,13 +20,16 @@ from collabsim.foreign.application import Application, last_message, messages_in
 from collabsim.foreign.switches import Player, rules_of, switches_of
 from collabsim.foreign.toggling import SEPARATOR, compiled, node_paths, toggled
 from collabsim.item import Item
-from collabsim.pool import Pool
+from collabsim.pool import Pool, as_pool
 from collabsim.protocols import Protocol
 from collabsim.seeds import digest
 from collabsim.store import GenerationStore
 from collabsim.system import running
 from collabsim.system.system import System
 from collabsim.system.topology import CYCLIC_STEP_LIMIT, step_limit
+
+if TYPE_CHECKING:
+    from collabsim.pool import Members
 
 ABSTAINING = "an absent node runs as a step and abstains as `absent` says; the nodes that ask an absent seat abstain"
 MEMORY = ("checkpointer", "store")
@@ -119,9 +123,10 @@ class GraphSystem(System):
         return await self.application.final(run)
 
 
+@checked(players="list names of nodes and seats", absent="say per node or seat what is done in its place")
 def from_graph(
     app: Any,
-    pool: Pool | Mapping[str, Any] | None = None,
+    pool: Members | None = None,
     *,
     players: Sequence[str] | None = None,
     output: Callable[[Any], Any] | None = None,
@@ -134,7 +139,7 @@ def from_graph(
     context: Any = None,
     config: Mapping[str, Any] | None = None,
     memory: bool = False,
-    helpers: Pool | None = None,
+    helpers: Members | None = None,
     store: GenerationStore | None = None,
     limits: Limits | None = None,
 ) -> GraphSystem:
@@ -147,7 +152,7 @@ def from_graph(
     checkpointer and store, one thread a run. Raises `ConfigError` for unknown names and for a node without a way on.
     """
     builder, original = _builder(app)
-    pool = pool if isinstance(pool, Pool) else Pool(pool or {})
+    pool = as_pool(pool or Pool())
     paths = list(node_paths(builder))
     switches = switches_of(players, paths, pool)
     rules, stand_ins = rules_of(absent or {}, paths, pool)
@@ -170,7 +175,7 @@ def from_graph(
     return GraphSystem(
         Protocol(build=lambda _seats: clone, name=title, family="application", players=(0, None), absent=ABSTAINING),
         pool,
-        helpers=helpers or Pool(),
+        helpers=as_pool(helpers or Pool()),
         store=store or GenerationStore(None),
         limits=limits or Limits(),
         application=application,

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from collabsim.arguments import checked
 from collabsim.errors import ConfigError, DataError, nearest
 from collabsim.item import Item
 from collabsim.scorers import scorer_for
@@ -107,6 +108,12 @@ def _identity(items: Sequence[Item]) -> str:
     )
 
 
+@checked(
+    source="name a known data set, `jsonl:PATH` or `reasoning_gym:NAME`, or give rows",
+    dev='write {"limit": 50, "seed": 2}',
+    limit=None,
+    floor=None,
+)
 def load_task(
     source: str | Sequence[Mapping[str, Any]],
     *,

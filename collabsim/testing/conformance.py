@@ -230,7 +230,7 @@ async def check_null_player(system: System, items: Sequence[Item]) -> None:
     if not free or {"logits", "weights"} & system.protocol.needs:
         return
     last = free[-1]
-    muted = replace(system, pool=Pool({**system.pool, last: Seat(last, _Mute())}))  # type: ignore[arg-type]
+    muted = replace(system, pool=Pool({**system.pool, last: Seat(last, _Mute())}))
     muted = await _fitted(muted)  # so that a role which falls to a seat falls to one that was good on dev
     others = [seat for seat in system.pool if seat != last]
     for present in (some for some in coalitions(others) if len(some) > 1):

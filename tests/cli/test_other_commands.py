@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import EntryPoint, EntryPoints, version
 
 import pytest
 from command_line import N_ITEMS, PROTOCOLS
+
+import collabsim as package
+
+OWN = ("sweep", "report", "protocols", "tasks", "score", "doctor")
 
 # ---- protocols, tasks, report ----------------------------------------------------------------------------------------
 
@@ -89,6 +93,19 @@ def test_a_report_as_json_is_values_json(collabsim, swept, work):
     assert collabsim("report", "run", "--json").out == (work / "run" / "values.json").read_text()
 
 
+def test_the_version_is_that_of_the_package(collabsim):
+    ran = collabsim("--version")
+    assert (ran.code, ran.out, ran.err) == (0, f"collabsim {package.__version__}\n", "")
+    assert package.__version__ == version("collabsim")
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in (*OWN, "train", "compare", "finetune"))])
+def test_h_is_help_for_the_group_and_for_every_command(collabsim, command):
+    short, long = collabsim(*command, "-h"), collabsim(*command, "--help")
+    assert (short.code, short.out, short.err) == (0, long.out, "")
+    assert "Usage: collabsim" in short.out
+
+
 def test_without_a_command_the_help_is_shown(collabsim):
     ran = collabsim()
     assert "Usage: collabsim" in ran.out + ran.err
@@ -136,6 +153,14 @@ def test_a_command_of_another_package_runs_when_it_is_called(collabsim, module, 
     installed("greeting:greet")
     assert collabsim("greet", "Ada", "--loud")[:2] == (0, "Hello Ada!\n")
     assert "Greet somebody." in collabsim("greet", "--help").out
+
+
+def test_h_is_help_for_a_command_of_another_package(collabsim, module, installed):
+    module("greeting", GREETING)
+    installed("greeting:greet")
+    ran = collabsim("greet", "-h")
+    assert (ran.code, ran.out) == (0, collabsim("greet", "--help").out)
+    assert "Greet somebody." in ran.out
 
 
 def test_a_typer_app_of_another_package_is_a_command_too(collabsim, module, installed):
