@@ -19,7 +19,7 @@ from tempfile import mkdtemp
 from time import perf_counter, process_time
 from typing import Any
 
-from collabsim.trainers.batches import Source
+from collabsim.trainers.batches import BatchMaker
 from collabsim.trainers.crl import Training
 from collabsim.trainers.metrics import TrainProgress
 from collabsim.trainers.partner_noise import visit_seed
@@ -64,7 +64,7 @@ class Ours:
         self.training.optimizer = optimizer or self.training.optimizer
         self.training.live = self.training.system
         plan = plan_of(made.train, self.training.live)
-        self.training.source = Source(self.training.live, made.items, made.train, plan, made.prompt)
+        self.training.batch_maker = BatchMaker(self.training.live, made.items, made.train, plan, made.prompt)
 
     def step(self) -> Step:
         before, began = self.training.counts, process_time()

@@ -19,7 +19,7 @@ Verdict: TypeAlias = Literal["right", "partial", "wrong", "unparsed", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reply commits to, taken out of its text."""
+    """The answer of a reply, extracted from its text."""
 
     text: str
     """The extracted answer as written: `1/2`, `C`, `Paris`."""
@@ -41,7 +41,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """What nodes see of an item: never the gold."""
+    """The part of an item that nodes see: never the gold."""
 
     id: str
     messages: Messages
@@ -78,10 +78,10 @@ class Scorer(Protocol):
         """`gold` as a reply in the form that the prompt asks for."""
 
     def written_forms(self, gold: str, template: str | None = None) -> list[str]:
-        """How `gold` may be written as a reply, the likeliest first."""
+        """Ways to write `gold` as a reply, the likeliest first."""
 
     def shown_golds(self, item: Item) -> list[str]:
-        """What counts as right for `item`, for a person to read."""
+        """The right answers of `item`, for a person to read."""
 
 
 class Answers(Protocol):
@@ -143,14 +143,14 @@ class ItemAnswers:
 
     def group(self, answers: Sequence[Answer]) -> list[list[int]]:
         """Indices of `answers` in classes of equivalent ones (transitively closed), classes by first member."""
-        known = tuple(answers)
-        key = (id(self.__item), *map(id, known))
-        held = _GROUPS.get(key)
-        if held is None:
+        objects = tuple(answers)
+        key = (id(self.__item), *map(id, objects))
+        entry = _GROUPS.get(key)
+        if entry is None:
             if len(_GROUPS) >= MOST_GROUPS:
                 _GROUPS.clear()
-            held = _GROUPS[key] = (self.__item, known, _classes(self.__item, known))
-        return [list(members) for members in held[2]]
+            entry = _GROUPS[key] = (self.__item, objects, _classes(self.__item, objects))
+        return [list(members) for members in entry[2]]
 
 
 MOST_GROUPS = 1 << 16

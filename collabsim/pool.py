@@ -1,8 +1,8 @@
-"""The pool: which model sits in which seat.
+"""The pool: seats, and the model that fills each.
 
 In: chat models (or ready `Seat`s) by seat name. Out: an immutable ordered mapping that a run context carries; swapping
-a model is `pool.replace(seat, model)`, which makes a new pool and touches no graph. Loading models from specs is the
-business of `models.resolve`.
+a model is `pool.replace(seat, model)`, which makes a new pool and touches no graph. Left out on purpose: loading models
+from specs; see `models.resolve`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
             """One reply. Raises `CallError` when the call fails."""
 
     Member: TypeAlias = "BaseChatModel | RequestModel | Seat"
-    """What sits in a pool: a chat model, or one with its sampling, system prompt and examples."""
+    """A member of a pool: a chat model, or one with its sampling, system prompt and examples."""
     Members: TypeAlias = "Pool | Mapping[str, Member]"
     """A pool, or what makes one."""
 
@@ -50,11 +50,11 @@ class Seat:
     examples: tuple[tuple[str, str], ...] = ()
     """Few-shot (question, answer) pairs, put after the system prompt."""
     description: str = ""
-    """What a router is told about this seat."""
+    """Description of this seat for a router."""
     persona: Messages = field(init=False, repr=False)
     """`system` and `examples` as messages: the head of every prompt of this seat."""
     identity: str = field(init=False, repr=False)
-    """Equal for seats that speak alike: same model, persona and sampling."""
+    """Equal for seats with the same model, persona and sampling."""
 
     if TYPE_CHECKING:  # the generated one knows only what `model` is read as
 
@@ -136,7 +136,7 @@ class Pool(Mapping[str, Seat]):
         return Pool({name: value for name, value in self._seats.items() if name in seats})
 
     def twins(self) -> tuple[tuple[str, str], ...]:
-        """Each seat with the first, by name, of the seats that speak exactly alike."""
+        """Each seat with the first, by name, of the seats with the same identity."""
         first: dict[str, str] = {}
         for name in sorted(self):
             first.setdefault(self[name].identity, name)

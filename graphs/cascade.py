@@ -67,7 +67,7 @@ def reported(text: str) -> float:
     `0.85` is read as 85 of 100: models slip into that scale, and nobody means less than one percent by it.
     """
     text = final_part(text) or ""
-    numbers = {float(number) for number in _OUT_OF.findall(text)} or {float(found) for found in _NUMBER.findall(text)}
+    numbers = {float(number) for number in _OUT_OF.findall(text)} or {float(match) for match in _NUMBER.findall(text)}
     number = numbers.pop() if len(numbers) == 1 else 0.0
     if 0 < number <= 1 and re.search(r"\d\.\d", text):
         return number
@@ -120,14 +120,14 @@ class Try:
         seat = order[self.place]
         reply = await ask(runtime, seat, run.item.messages, node=self.node)
         assert isinstance(reply, Reply)  # the seat is present
-        said = {slot(seat, 0): reply}
+        replies = {slot(seat, 0): reply}
         if not answered(run, reply):
-            return {"replies": said}
+            return {"replies": replies}
         if self.place == len(order) - 1:
-            return {"replies": said, "accepted": seat}
+            return {"replies": replies, "accepted": seat}
         confidence, report = await self._confidence(runtime, run, seat, reply)
         accepted = {"accepted": seat} if confidence >= self._threshold(run, seat) else {}
-        return {"replies": {**said, **report}, **accepted}
+        return {"replies": {**replies, **report}, **accepted}
 
     def _threshold(self, run: RunContext, seat: str) -> float:
         if self.threshold is not None:  # 0 is a threshold
@@ -187,8 +187,8 @@ def best_threshold(confidences: Sequence[float], scores: Sequence[float], deferr
     All three are by dev item. Candidates lie half-way between neighbouring confidences; 0 accepts every answer and `NEVER`
     none. Confidences below 0 are never accepted.
     """
-    known = sorted({confidence for confidence in confidences if confidence >= 0})
-    between = [(low + high) / 2 for low, high in pairwise(known)]
+    levels = sorted({confidence for confidence in confidences if confidence >= 0})
+    between = [(low + high) / 2 for low, high in pairwise(levels)]
 
     def total(threshold: float) -> float:
         taken = (

@@ -37,12 +37,12 @@ def chosen(run: RunContext) -> Sequence[str]:
     if len(run.present) < 2 or not run.fitted:  # nothing is fitted in LangGraph's own tools; a system refuses to run so
         return run.order
     soups = run.fitted.get("soups", {})
-    found: Sequence[str] | None = soups.get(named(run.order))
-    if found is None:
+    selection: Sequence[str] | None = soups.get(named(run.order))
+    if selection is None:
         raise ProtocolError(
             f"greedy_soup: no soup of {named(run.order)} was chosen on dev; add `dev: {{limit: 50, seed: 2}}` under 'task:'"
         )
-    return found
+    return selection
 
 
 @dataclass(slots=True)

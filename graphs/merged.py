@@ -1,4 +1,4 @@
-"""What protocols share in which a coalition is a merge of weights: their one node, and what they declare."""
+"""Shared parts of the protocols in which a coalition is a merge of weights: their node and their declaration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompt router: a router reads the question and what is known of each seat, and picks the one that answers.
+"""Prompt router: a router reads the question and a description of each seat, and picks the one that answers.
 
 The router is a role: a fixed helper, or the best present seat. Present seats are numbered afresh for every coalition and
 mapped back. A reply that names no seat, or several, falls to the first seat by preference (dev scores, else the item's
@@ -47,7 +47,7 @@ def chosen_number(text: str, count: int) -> int | None:
 
 
 def chosen_seat(state: State, run: RunContext) -> str:
-    """Whom the router picked; the first seat by preference when it picked nobody."""
+    """The seat that the router picked; the first seat by preference when it picked none."""
     reply = state.get("replies", {}).get(slot("router", ROUTER_DRAW))
     listed = candidates(run)
     number = chosen_number(reply.text, len(listed)) if reply is not None else None
@@ -61,7 +61,7 @@ def candidates(run: RunContext) -> list[str]:
 
 
 def describe(run: RunContext, seat: str) -> str:
-    """What the router is told about a seat."""
+    """The description of a seat for the router."""
     fitted: dict[str, str] = run.fitted.get("descriptions", {})
     return run.pool[seat].description or fitted.get(seat, "") or seat
 

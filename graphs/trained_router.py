@@ -38,7 +38,7 @@ class PredictByClassifier:
         if not run.fitted:
             return {}
         features = question_vector(run, self.encoder)
-        return {seat: kept["bias"] + dot(features, kept["weights"]) for seat, kept in run.fitted["seats"].items()}
+        return {seat: fitted["bias"] + dot(features, fitted["weights"]) for seat, fitted in run.fitted["seats"].items()}
 
 
 async def fit_classifiers(

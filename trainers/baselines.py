@@ -56,8 +56,8 @@ def gold_rows(seat: Seat, items: Sequence[Item], prompt: str | None = None) -> d
         if text is None:
             continue
         ids = _ended(prompter, text)
-        asked = prompter.render(seat.persona + item.view.messages, seat.sampling.template)
-        row = Row(TokenRow(asked, ids), (0.0,) * len(ids), seat.sampling.temperature, "gold", 0, "stop")
+        prompt_ids = prompter.render(seat.persona + item.view.messages, seat.sampling.template)
+        row = Row(TokenRow(prompt_ids, ids), (0.0,) * len(ids), seat.sampling.temperature, "gold", 0, "stop")
         rows[item.id] = Example(row, 1.0, 1.0, item.id)
     if not rows:
         raise DataError(f"objective sft: none of {len(items)} golds scores 1 as a reply; use another objective")

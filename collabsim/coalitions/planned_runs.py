@@ -1,8 +1,8 @@
-"""The runs of a sweep: the plan's coalitions and every seat's own answer, in the order in which they are best made.
+"""The runs of a sweep: the plan's coalitions and every seat's own answer, in the best order for making them.
 
-In: a system, a task, a plan, the players. Out: `PlannedRun`s, lazily, for a large exact sweep has millions; each becomes a
+In: a system, a task, a plan, the players. Out: `PlannedRun`s, lazily, since a large exact sweep has millions; each becomes a
 `RunRequest`, and its outcome has a place in one of two tables. A sweep and the evaluations of a training share them. Left
-out on purpose: making the runs (`system.execute`), and what is kept of them.
+out on purpose: making the runs (`system.execute`), and recording them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a system is made of: protocol, options, pool, helpers, roles, and what was fitted on dev.
+"""The parts of a system: protocol, options, pool, helpers, roles, and the results of fitting on dev.
 
 In: these parts, by name or as objects. Out: a checked, frozen `Composition` with its compiled graph, its identity and what
 follows from them. The graph is compiled once per (protocol, seats, options) and shared by every composition that has these
@@ -43,7 +43,7 @@ class Composition:
     order: Sequence[str] | None = None
     """Fixed order in which members are shown; None: by H(run seed, item, seat)."""
     alone: Literal["answers", "floor"] = "answers"
-    """What a single present seat is worth: its own answer, or the floor."""
+    """Outcome of a single present seat: that of its own answer, or the floor."""
     absent: str = "remove"
     """`remove`, or `replace:HELPER`: an absent seat is filled by that helper's model (value over replacement)."""
     fitted: Fitted = field(default_factory=Fitted)
@@ -155,7 +155,7 @@ class Composition:
 
     @cached_property
     def twins(self) -> tuple[tuple[str, str], ...]:
-        """Each seat with the first of the seats that speak exactly alike."""
+        """Each seat with the first of the seats with the same identity."""
         return self.pool.twins()
 
     @cached_property

@@ -1,7 +1,7 @@
 """A system: a composition that is ready to be run on items under any coalition.
 
 In: protocol, options, pool, helpers, roles, what was fitted on dev. Out: one `Episode` per (item, coalition, seed). What
-differs between runs travels in the run context. Sweeps, values and files are `coalitions`' business.
+differs between runs is in the run context. Left out on purpose: sweeps, values and files; see `coalitions`.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class System(Composition):
 
     @property
     def players(self) -> tuple[str, ...]:
-        """Names of what coalitions switch: the seats."""
+        """Names of the players that coalitions switch: the seats."""
         return self.pool.seats
 
     @property
@@ -138,7 +138,7 @@ class System(Composition):
         return {seat: (seat,) for seat in self.pool}
 
     def meanings(self) -> dict[str, Any]:
-        """What the numbers of a sweep mean, for reports."""
+        """The meaning of the numbers of a sweep, for reports."""
         return {
             "floor": "v(empty): outcome of a run in which nobody is present",
             "alone": self.alone,

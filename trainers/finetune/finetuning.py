@@ -1,4 +1,4 @@
-"""`multiagent_finetuning`: a recipe that makes a pool of a pool. Members debate, and learn from what they agreed on.
+"""`multiagent_finetuning`: a recipe that makes a pool of a pool. Members debate and learn from their consensus.
 
 In: a pool, items, settings. Out: a pool whose local members are new model folders, and a folder with every debate, what
 each member learnt, and how it went. An iteration is: the pool debates each item (protocol `debate`); the majority of the
@@ -7,7 +7,7 @@ agree with it, opening answers and revisions; the next iteration debates with th
 arXiv 2501.05707; there a member is a generator and a critic of its own, here one model that does both.)
 
 Stopped, it goes on at the debate or member where it was. Members without weights at hand (servers, simulated ones) debate
-and stay as they are. Left out on purpose: golds, and any choice between iterations; dev only watches.
+and stay as they are. Left out on purpose: golds, and any choice between iterations; dev is only evaluated.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FinetuneResult:
-    """What a fine-tuning came to."""
+    """The result of a fine-tuning."""
 
     pool: Pool
-    """The same seats; those that learnt speak with their new weights."""
+    """The same seats; those that were tuned have their new weights."""
     values: dict[str, Any]
     """The content of `result.json`."""
     out: Path
