@@ -8,9 +8,7 @@ import time
 import pytest
 from recording import record
 
-from collabsim.sandbox.floor import sandbox_report
-from collabsim.sandbox.report import Examination, Report, Script
-from collabsim.sandbox.worker_pool import Sandbox
+from collabsim.sandbox import Examination, Report, Sandbox, Script, sandbox_report
 
 N = 60
 LEAST_A_SECOND = 8  # of trivial programs on two cores: issue 4
@@ -39,7 +37,7 @@ def first_seconds(namespaces: bool) -> float:
 
 def test_programs_a_second():
     if not sandbox_report().ready:
-        pytest.skip(f"needs the sandbox ({sandbox_report().found})")
+        pytest.skip(f"needs the sandbox ({sandbox_report().available})")
     rows = []
     for namespaces, where in ((True, "with namespaces"), (False, "on the floor")):
         with Sandbox(namespaces=namespaces) as sandbox:

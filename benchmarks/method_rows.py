@@ -7,8 +7,7 @@ of one run of the method with everybody present, read and written, each sample r
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -26,6 +25,7 @@ from collabsim.errors import MissingOutcomesError
 from collabsim.loop import run_sync
 from collabsim.run_folder import OUTCOMES_FILE, write_json
 from collabsim.store import GenerationStore
+from collabsim.system.execute import RunRequest, run_all
 from collabsim.system.fitting import afit
 from collabsim.tasks import Task
 
@@ -52,7 +52,7 @@ class BestMember:
         system.study([*task.items, *task.dev])
         scores = run_sync(afit(system, task.dev)).dev_scores
         best = max(pool, key=lambda name: scores[name])  # the first of equals, in the order of the pool
-        own = run_sync(_all(system.alone_on(item, best, run_seed=0) for item in task.items))
+        own = _episodes(system, (RunRequest(item, seat=best) for item in task.items))
         return BestMember(pool[best], task, store, own)
 
     @property
@@ -74,14 +74,12 @@ class BestMember:
             names = [f"sample-{k}" for k in range(samples)]
             pool = Pool({name: replace(self.seat, name=name, sampling=sampling) for name in names})
             system = System("majority_vote", pool, store=self.store)
-            self.votes[samples] = _outcomes(
-                run_sync(_all(system.arun(item, run_seed=0) for item in self.task.items)),
-            )
+            self.votes[samples] = _outcomes(_episodes(system, map(RunRequest, self.task.items)))
         return self.votes[samples]
 
 
-async def _all(runs: Any) -> list[Episode]:
-    return list(await asyncio.gather(*runs))
+def _episodes(system: System, requests: Iterable[RunRequest]) -> list[Episode]:
+    return [run.episode for run in run_sync(run_all(system, requests))]
 
 
 def _tokens(episode: Episode) -> int:

@@ -19,7 +19,7 @@ from tempfile import mkdtemp
 from time import perf_counter, process_time
 from typing import Any
 
-from collabsim.trainers.batches import Source
+from collabsim.trainers.batches import BatchMaker
 from collabsim.trainers.crl import Training
 from collabsim.trainers.metrics import TrainProgress
 from collabsim.trainers.partner_noise import visit_seed
@@ -30,6 +30,7 @@ from training_work import DRAWS, GROUP, Step, prepared, system_of, visits
 
 from collabsim.run_folder import RunFolder
 from collabsim.store import GenerationStore
+from collabsim.system.execute import RunRequest, run_all
 
 
 def open_policy(engine: str) -> Policy:
@@ -63,7 +64,7 @@ class Ours:
         self.training.optimizer = optimizer or self.training.optimizer
         self.training.live = self.training.system
         plan = plan_of(made.train, self.training.live)
-        self.training.source = Source(self.training.live, made.items, made.train, plan, made.prompt)
+        self.training.batch_maker = BatchMaker(self.training.live, made.items, made.train, plan, made.prompt)
 
     def step(self) -> Step:
         before, began = self.training.counts, process_time()
@@ -79,17 +80,14 @@ def partners(store: GenerationStore, first: int, steps: int, group: int) -> Step
     made = prepared("system")
     system = system_of(made, store)
 
-    async def all_runs() -> list[Any]:
-        runs = [
-            system.arun(visit.item, system.everyone - {"learner"}, run_seed=visit_seed(0, visit.number), replica=draw)
-            for visit in visits(made, first, steps)
-            for draw in range(DRAWS)
-            for _ in range(group)
-        ]
-        return await asyncio.gather(*runs)
-
+    requests = [
+        RunRequest(visit.item, system.everyone - {"learner"}, run_seed=visit_seed(0, visit.number), replica=draw)
+        for visit in visits(made, first, steps)
+        for draw in range(DRAWS)
+        for _ in range(group)
+    ]
     began, used = perf_counter(), process_time()
-    assert not any(episode.failed for episode in asyncio.run(all_runs()))
+    assert not any(run.episode.failed for run in asyncio.run(run_all(system, requests)))
     return Step(perf_counter() - began, 0.0, 0.0, process_time() - used, 0, 0)
 
 

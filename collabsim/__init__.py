@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collabsim.coalitions.sweep import SweepResult, asweep, sweep
+    from collabsim.coalitions.result import SweepResult, read_result
+    from collabsim.coalitions.sweep import asweep, sweep
     from collabsim.context import Recorder, RunContext
     from collabsim.episode import Call, Episode, Output, Reply
     from collabsim.foreign.graph_system import from_graph
@@ -52,7 +53,7 @@ _HOME = {
     "SeatModel": "foreign.seat_model",
     "SimulatedModel": "models.simulation.simulated",
     "State": "nodes.state",
-    "SweepResult": "coalitions.sweep",
+    "SweepResult": "coalitions.result",
     "System": "system.system",
     "Task": "tasks",
     "ask": "nodes.asking",
@@ -65,6 +66,7 @@ _HOME = {
     "make_item": "tasks",
     "plurality": "nodes.voting",
     "protocol": "protocols",
+    "read_result": "coalitions.result",
     "score_answer": "tasks",
     "share": "nodes.voting",
     "slot": "nodes.state",
@@ -107,6 +109,7 @@ __all__ = [
     "make_item",
     "plurality",
     "protocol",
+    "read_result",
     "score_answer",
     "share",
     "slot",

@@ -3,7 +3,7 @@
 In: a system, an item, a coalition, a seed. Out: one frozen `RunContext` per run, which nodes read and never change.
 Toggling a seat and swapping a model are a change of this object, never a rebuild of the graph.
 
-Left out on purpose: how a node gets hold of its run; see `nodes.current_run`.
+Left out on purpose: how a node gets its run; see `nodes.current_run`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Generations(Protocol):
-    """Where the replies of a run come from; `store.GenerationStore` is one."""
+    """The source of a run's replies; `store.GenerationStore` is one."""
 
     async def fetch(self, model: BaseChatModel, request: Request) -> tuple[Reply, str, bool]:
-        """The reply to a request, the key that it is kept under, and whether it was there already.
+        """The reply to a request, its key in the store, and whether it was there already.
 
         Raises `CallError` when the call fails.
         """
@@ -38,7 +38,7 @@ class Generations(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run may do when it meets a border."""
+    """The behaviour of a run that reaches a limit."""
 
     on_overflow: Literal["fail", "no_answer"] = "fail"
     """A prompt that does not fit its window fails the run, or counts as a reply without an answer."""
@@ -51,14 +51,14 @@ class Recorder:
     calls: list[Call] = field(default_factory=list)
     abstained: set[str] = field(default_factory=set)
     """Nodes of a foreign graph that abstained."""
-    _asked: dict[str, Iterator[int]] = field(default_factory=dict)
+    _draws: dict[str, Iterator[int]] = field(default_factory=dict)
 
     def occurrence(self, content: str) -> int:
-        """How many calls of this content came before in this run: the draw of a call that names none."""
-        return next(self._asked.setdefault(content, count()))
+        """Number of earlier calls of this content in this run: the draw of a call that names none."""
+        return next(self._draws.setdefault(content, count()))
 
     def record(self, call: Call, request: Request, reply: Reply) -> None:  # noqa: ARG002 (see PromptRecorder)
-        """Keep one call; subclasses may also look at what was asked and said."""
+        """Keep one call; subclasses may also read its request and its reply."""
         self.calls.append(call)
 
 
@@ -82,16 +82,16 @@ class RunContext:
     store: Generations
     recorder: Recorder
     fitted: Mapping[str, Any] = field(default_factory=dict)
-    """What the protocol's `fit` made on dev items; empty without."""
+    """The result of the protocol's `fit` on dev items; empty without one."""
     limits: Limits = Limits()
     replica: int = 0
-    """Which of several runs of one item this is; calls of different replicas are different samples."""
+    """Number of this run among several of one item; calls of different replicas are different samples."""
     replicas: Mapping[str, int] = field(default_factory=dict)
     """Seats and helpers with a replica of their own: in training the learner's samples vary against given partners."""
     off: frozenset[str] = frozenset()
     """Nodes of a foreign graph that are off."""
     stand_ins: Mapping[str, Any] = field(default_factory=dict)
-    """Seat of a foreign graph to what is said in its place when it is off: a text, a message, or a function."""
+    """Seat of a foreign graph to its reply when it is off: a text, a message, or a function of the messages."""
 
     def speaker(self, name: str) -> Seat | None:
         """The present seat or the helper of this name; None for a seat that is off.
@@ -118,8 +118,8 @@ class RunContext:
 def item_order(run_seed: int, item_id: str, twins: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     """The seats sorted by H(run seed, item, seat): a fresh, content-made order for every item.
 
-    `twins` pairs each seat with the first of the seats that speak exactly alike (itself, as a rule). Twins stand side by
-    side, so that a coalition with one of them and the same coalition with the other are shown alike.
+    `twins` pairs each seat with the first of the seats with the same identity (itself, as a rule). Twins are neighbours in
+    the order, so that a coalition with one of them and the same coalition with the other are shown alike.
     """
 
     def place(pair: tuple[str, str]) -> tuple[int, int, str]:

@@ -1,6 +1,6 @@
-"""The records of what happened: replies, calls, runs. Frozen, slotted, JSON-able; no behaviour.
+"""Records of runs: replies, calls, episodes. Frozen, slotted, JSON-able; no behaviour.
 
-In: what engines return. Out: what the store, the game table and (later) the trainer keep. A failed run is data: its
+In: results of engines. Out: records that the store, the game table and the trainer keep. A failed run is data: its
 outcome is `None` and its `error` says why; it never becomes a zero.
 """
 
@@ -23,7 +23,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The exact tokens of one generation, as the engine saw them. Training never re-tokenises text."""
+    """The exact tokens of one generation, as the engine processed them. Training never re-tokenises text."""
 
     prompt_ids: tuple[int, ...]
     ids: tuple[int, ...]
@@ -33,7 +33,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said. An empty, cut or filtered text is still a reply; only infrastructure failures are not."""
+    """A model's reply. An empty, cut or filtered text is still a reply; only infrastructure failures are not."""
 
     text: str
     finish: str = "stop"
@@ -41,12 +41,12 @@ class Reply:
     usage: Usage = Usage()
     tokens: Tokens | None = None
     revision: str = "0"
-    """Version of the weights that spoke, read from the engine during the call."""
+    """Version of the weights that made the reply, read from the engine during the call."""
     seconds: float = 0.0
     served_by: str | None = None
     """Model name and fingerprint that a server reported; a change between calls is warned about."""
     parts: tuple[Usage, ...] = ()
-    """What each member read and wrote, when several models made this reply together; `usage` is their sum."""
+    """Tokens of each member, when several models made this reply together; `usage` is their sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Call:
 
     @property
     def paired(self) -> bool:
-        """Whether other coalitions meet the same sample: False for a call past the seats, which has no key."""
+        """Whether other coalitions meet the same sample: False for a call that was not made through a seat and has no key."""
         return bool(self.key) or self.finish == "overflow"
 
 
@@ -89,7 +89,7 @@ class Output(NamedTuple):
     text: str
     weight: float
     finish: str = "stop"
-    """How the reply behind the text ended; a cut reply is scored as a cut one."""
+    """The finish of the reply behind the text; a cut reply is scored as a cut one."""
 
 
 Final: TypeAlias = tuple[Output, ...]
@@ -109,12 +109,12 @@ class Episode:
     outcome: float | None
     """Weighted mean score of `final`, in [0, 1]; None when the run failed."""
     verdict: Verdict | None
-    """Verdict of the heaviest final text; None when nobody spoke or the run failed."""
+    """Verdict of the heaviest final text; None when no seat replied or the run failed."""
     calls: tuple[Call, ...]
     error: RunError | None
     seconds: float
     scores: tuple[Score, ...] = ()
-    """The judgement of each text of `final`: what was read in it, and why it is right or not."""
+    """The judgement of each text of `final`: the extracted answer, and why it is right or not."""
 
     @property
     def failed(self) -> bool:

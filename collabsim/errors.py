@@ -1,4 +1,4 @@
-"""Every error a user can meet, by the boundary it comes from.
+"""All errors that are addressed to the user, one class for each boundary they come from.
 
 One base class. Each message says what was expected, what came, and what to do. The command line prints any of these as
 one line and exits with code 2; everything else is a bug and keeps its traceback. A failed *run* never raises out of a
@@ -20,7 +20,7 @@ class ConfigError(CollabsimError):
 
 
 class PrerequisiteError(CollabsimError):
-    """Something this machine lacks: a package, a key, a server, a model file. The message says how to get it."""
+    """A package, key, server or model file that this machine lacks. The message says how to get it."""
 
 
 class ProtocolError(CollabsimError):
@@ -32,7 +32,7 @@ class DataError(CollabsimError):
 
 
 class ScoringError(CollabsimError):
-    """Answers could not be compared for a reason that is not in them: a scoring process that cannot be had."""
+    """Answers could not be compared because of the machine, not the answers: no scoring process could be started."""
 
 
 class StoreError(CollabsimError):
@@ -40,7 +40,7 @@ class StoreError(CollabsimError):
 
 
 class MissingOutcomesError(CollabsimError):
-    """Values were asked of a game table in which runs failed or are not there yet."""
+    """Values cannot be computed: runs of the game table failed or have not been made yet."""
 
 
 class CallError(CollabsimError):

@@ -1,7 +1,7 @@
-"""What a chat model says of itself: its identity and the version of its weights.
+"""Reads the identity of a chat model and the version of its weights.
 
 In: any LangChain chat model. Out: strings that are known without loading anything. Left out on purpose: how an identity is
-made; that is each model's own.
+made; each model does that itself.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Verdict: TypeAlias = Literal["right", "partial", "wrong", "unparsed", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a reply commits to, taken out of its text."""
+    """The answer of a reply, extracted from its text."""
 
     text: str
     """The extracted answer as written: `1/2`, `C`, `Paris`."""
@@ -41,20 +41,29 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class ItemView:
-    """What nodes see of an item: never the gold."""
+    """The part of an item that nodes see: never the gold."""
 
     id: str
     messages: Messages
     """The task's own prompt for this item, answer format included."""
     choices: Mapping[str, str]
-    """Letter to option text; empty unless the kind is `choice`."""
+    """Letter to option text; empty unless answers are letters of options."""
     kind: str
 
 
 class Scorer(Protocol):
-    """Reads answers out of texts and compares them. Never raises on any text; deterministic."""
+    """Reads answers out of texts and compares them. Never raises on any text; deterministic.
+
+    `AnswerScorer` in `scorers` is the base of all that exist; its subclasses are the kinds of answers.
+    """
 
     kind: str
+    waits: bool
+    """Whether `score` runs programs, so that it must not be called on an event loop."""
+    gold_is_example: bool
+    """Whether a gold is one right answer of many."""
+    golds_title: str
+    """Heading over `shown_golds`."""
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
         """The answer that `text` commits to, or None. A cut text (`finish != "stop"`) counts only what it declared."""
@@ -64,6 +73,15 @@ class Scorer(Protocol):
 
     def score(self, text: str, item: Item, finish: str = "stop") -> Score:
         """The score of `text` as a final output for `item`."""
+
+    def asked_form(self, gold: str, template: str | None = None) -> str:
+        """`gold` as a reply in the form that the prompt asks for."""
+
+    def written_forms(self, gold: str, template: str | None = None) -> list[str]:
+        """Ways to write `gold` as a reply, the likeliest first."""
+
+    def shown_golds(self, item: Item) -> list[str]:
+        """The right answers of `item`, for a person to read."""
 
 
 class Answers(Protocol):
@@ -125,14 +143,14 @@ class ItemAnswers:
 
     def group(self, answers: Sequence[Answer]) -> list[list[int]]:
         """Indices of `answers` in classes of equivalent ones (transitively closed), classes by first member."""
-        known = tuple(answers)
-        key = (id(self.__item), *map(id, known))
-        held = _GROUPS.get(key)
-        if held is None:
+        objects = tuple(answers)
+        key = (id(self.__item), *map(id, objects))
+        entry = _GROUPS.get(key)
+        if entry is None:
             if len(_GROUPS) >= MOST_GROUPS:
                 _GROUPS.clear()
-            held = _GROUPS[key] = (self.__item, known, _classes(self.__item, known))
-        return [list(members) for members in held[2]]
+            entry = _GROUPS[key] = (self.__item, objects, _classes(self.__item, objects))
+        return [list(members) for members in entry[2]]
 
 
 MOST_GROUPS = 1 << 16

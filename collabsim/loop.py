@@ -1,4 +1,4 @@
-"""The one background event loop of a process, and the door to it for synchronous code.
+"""The background event loop of a process, and synchronous access to it.
 
 In: coroutines, from any thread, with or without a running loop of its own. Out: `concurrent.futures.Future`s, or
 results. The loop lives in a daemon thread that starts on first use, so scripts, notebooks and asyncio programs all
@@ -22,7 +22,7 @@ from collabsim.errors import CollabsimError
 T = TypeVar("T")
 
 EXIT_SECONDS = 2.0
-"""How long the clean-up of cancelled work may hold up the end of the process."""
+"""Longest time that the clean-up of cancelled work may delay the end of the process."""
 MOST_THREADS = 1024
 """Threads for blocking work on the loop; each is started when all others are busy."""
 

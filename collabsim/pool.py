@@ -1,8 +1,8 @@
-"""The pool: which model sits in which seat.
+"""The pool: seats, and the model that fills each.
 
 In: chat models (or ready `Seat`s) by seat name. Out: an immutable ordered mapping that a run context carries; swapping
-a model is `pool.replace(seat, model)`, which makes a new pool and touches no graph. Loading models from specs is the
-business of `models.resolve`.
+a model is `pool.replace(seat, model)`, which makes a new pool and touches no graph. Left out on purpose: loading models
+from specs; see `models.resolve`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from collabsim.arguments import shown
 from collabsim.errors import ConfigError, nearest
 from collabsim.identity import identity_of
 from collabsim.request import Message, Messages, Sampling
@@ -19,6 +20,20 @@ from collabsim.seeds import digest
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+    from collabsim.episode import Reply
+    from collabsim.request import Request
+
+    class RequestModel(Protocol):
+        """A model that takes typed requests and needs no LangChain, such as what `identified` gives."""
+
+        async def areply(self, request: Request, /) -> Reply:
+            """One reply. Raises `CallError` when the call fails."""
+
+    Member: TypeAlias = "BaseChatModel | RequestModel | Seat"
+    """A member of a pool: a chat model, or one with its sampling, system prompt and examples."""
+    Members: TypeAlias = "Pool | Mapping[str, Member]"
+    """A pool, or what makes one."""
 
 SEAT_NAME = re.compile(r"(?!__)[A-Za-z0-9_.-]+")
 
@@ -35,11 +50,23 @@ class Seat:
     examples: tuple[tuple[str, str], ...] = ()
     """Few-shot (question, answer) pairs, put after the system prompt."""
     description: str = ""
-    """What a router is told about this seat."""
+    """Description of this seat for a router."""
     persona: Messages = field(init=False, repr=False)
     """`system` and `examples` as messages: the head of every prompt of this seat."""
     identity: str = field(init=False, repr=False)
-    """Equal for seats that speak alike: same model, persona and sampling."""
+    """Equal for seats with the same model, persona and sampling."""
+
+    if TYPE_CHECKING:  # the generated one knows only what `model` is read as
+
+        def __init__(
+            self,
+            name: str,
+            model: BaseChatModel | RequestModel,
+            sampling: Sampling = ...,
+            system: str | None = ...,
+            examples: tuple[tuple[str, str], ...] = ...,
+            description: str = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if not SEAT_NAME.fullmatch(self.name):
@@ -65,8 +92,16 @@ class Pool(Mapping[str, Seat]):
 
     __slots__ = ("_seats",)
 
-    def __init__(self, seats: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        """`Pool({"a": model}, b=Seat(...))`: values are chat models or seats. Raises `ConfigError` for illegal names."""
+    def __init__(self, seats: Mapping[str, Member] | None = None, /, **more: Member) -> None:
+        """`Pool({"a": model}, b=Seat(...))`: values are chat models or seats.
+
+        Raises `ConfigError` for what is no mapping, for illegal names, and for values that are no models.
+        """
+        if not isinstance(seats, Mapping | None):
+            raise ConfigError(
+                f"pool: expected a mapping of seat name to chat model, got {shown(seats)}; "
+                'write Pool({"a": model, "b": model}) or Pool(a=model, b=model)'
+            )
         self._seats = {name: _as_seat(name, value) for name, value in {**(seats or {}), **more}.items()}
 
     def __getitem__(self, name: str) -> Seat:
@@ -101,7 +136,7 @@ class Pool(Mapping[str, Seat]):
         return Pool({name: value for name, value in self._seats.items() if name in seats})
 
     def twins(self) -> tuple[tuple[str, str], ...]:
-        """Each seat with the first, by name, of the seats that speak exactly alike."""
+        """Each seat with the first, by name, of the seats with the same identity."""
         first: dict[str, str] = {}
         for name in sorted(self):
             first.setdefault(self[name].identity, name)
@@ -118,6 +153,11 @@ class Pool(Mapping[str, Seat]):
         for name, seat in self._seats.items():
             groups.setdefault(model_identity(seat.model), []).append(name)
         return {names[0]: names for names in groups.values()}
+
+
+def as_pool(members: Members) -> Pool:
+    """A pool as it is, or one of a mapping. Raises `ConfigError` as `Pool` does."""
+    return members if isinstance(members, Pool) else Pool(members)
 
 
 def _as_seat(name: str, value: Any) -> Seat:

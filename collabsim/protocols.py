@@ -2,7 +2,7 @@
 
 In: `build(seats, **options) -> StateGraph`, decorated or bare. Out: a `Protocol` that knows its options, checks them,
 and builds. Names come from the entry-point group `collabsim.protocols`; `package.module:function` and functions
-themselves work everywhere a name does. Running a protocol is `System`'s business.
+themselves work everywhere a name does. Left out on purpose: running a protocol; see `System`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints, overload
 
@@ -40,13 +39,14 @@ class Protocol:
     """Jobs that a seat or a helper holds."""
     needs: frozenset[str] = frozenset()
     absent: str = "an absent seat says nothing"
-    """What abstaining means here, in one sentence."""
+    """Meaning of abstaining here, in one sentence."""
     calls: Callable[..., int] | None = None
     """(number of present seats, **options) -> upper bound of the calls of one run; None: counted from the graph."""
     fit: Callable[..., Any] | None = field(default=None, compare=False)
-    """`fit(system, dev_items, seed) -> JSON`, run once on the full pool before a sweep; may be async."""
+    """`fit(system, dev_items, seed) -> JSON`, run once on the full pool before a sweep; may be async, and may take a keyword
+    `concurrency`."""
     empty: Literal["floor", "base"] = "floor"
-    """What nobody's presence is worth: the task's floor, or the answer of the base (a helper)."""
+    """Outcome of the empty coalition: the task's floor, or that of the base's answer (a helper)."""
     per_coalition: bool = False
     """Whether a run holds something large that is made for its coalition (merged weights): a sweep then goes coalition by
     coalition."""
@@ -69,14 +69,14 @@ class Protocol:
 
     def check_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options with defaults filled in. Raises `ConfigError` for unknown, missing or ill-typed ones."""
-        known = self.options()
+        declared = self.options()
         for name in options:
-            if name not in known:
+            if name not in declared:
                 raise ConfigError(
-                    f"protocol {self.name!r} has no option {name!r}{nearest(name, known)}; it has {sorted(known)}"
+                    f"protocol {self.name!r} has no option {name!r}{nearest(name, declared)}; it has {sorted(declared)}"
                 )
         checked = {}
-        for name, parameter in known.items():
+        for name, parameter in declared.items():
             if name in options:
                 checked[name] = self._check_option(name, options[name])
             elif parameter.default is not inspect.Parameter.empty:
@@ -98,8 +98,8 @@ class Protocol:
         """Raises `ProtocolError` when the protocol does not take this many seats."""
         fewest, most = self.players
         if size < fewest or (most is not None and size > most):
-            wanted = f"exactly {fewest}" if fewest == most else f"{fewest} to {most or 'any number of'}"
-            raise ProtocolError(f"protocol {self.name!r} takes {wanted} seats, got {size}; change the pool")
+            expected = f"exactly {fewest}" if fewest == most else f"{fewest} to {most or 'any number of'}"
+            raise ProtocolError(f"protocol {self.name!r} takes {expected} seats, got {size}; change the pool")
 
 
 @overload
@@ -141,6 +141,11 @@ def protocol(
 ) -> Protocol | Callable[[Build], Protocol]:
     """Decorator that makes a `Protocol` of a build function; all arguments have sensible defaults.
 
+    `fit(system, dev_items, seed) -> JSON` learns from dev items before a sweep; it may be async. If it makes many runs or
+    calls, let it take the keyword `concurrency` (`fit(system, dev_items, seed, *, concurrency=100)`): the number of runs that
+    the user allows at a time is passed in, and `run_all`, `call_all` (`collabsim.system.execute`) and `dev_outcomes`
+    (`collabsim.system.fitting`) take it. The other arguments are described at the fields of `Protocol`.
+
     Raises `ProtocolError` when `needs` holds a word that is not in `NEEDS`.
     """
     unknown = set(needs) - NEEDS
@@ -175,28 +180,28 @@ def as_protocol(value: str | Protocol | Build) -> Protocol:
         return value
     if callable(value):
         return Protocol(build=value, name=getattr(value, "__name__", "protocol"))
-    found = registered().get(value)
-    if found is None and ":" in value:
-        found = EntryPoint(name=value, group=GROUP, value=value)
-    if value in registered_recipes() and found is None:
+    if not isinstance(value, str):
+        raise ConfigError(
+            f"protocol: expected a name, `package.module:function` or a build function, got {value!r}; "
+            "`collabsim protocols` lists the names"
+        )
+    entry_point = registered().get(value)
+    if entry_point is None and ":" in value:
+        entry_point = EntryPoint(name=value, group=GROUP, value=value)
+    if value in registered_recipes() and entry_point is None:
         raise ConfigError(
             f"{value!r} is a recipe that makes a pool, no protocol that runs over one: see `collabsim protocols {value}` for "
             "its command, and sweep the config that it writes"
         )
-    if found is None:
+    if entry_point is None:
         raise ConfigError(f"unknown protocol {value!r}{nearest(value, registered())}; known are {sorted(registered())}")
     try:
-        return as_protocol(found.load())
+        return as_protocol(entry_point.load())
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"protocol {value!r} cannot be loaded from {found.value!r}: {error}") from error
+        raise ConfigError(f"protocol {value!r} cannot be loaded from {entry_point.value!r}: {error}") from error
 
 
 @lru_cache(maxsize=1)
 def registered() -> dict[str, EntryPoint]:
     """Entry points of all installed packages that offer protocols, by name."""
     return {point.name: point for point in sorted(entry_points(group=GROUP))}
-
-
-def module_of(name: str) -> Any:
-    """The module that defines a registered protocol (for tools that need its `graph`)."""
-    return import_module(registered()[name].module)

@@ -1,8 +1,8 @@
 """Recipes: ways from a pool to another pool, listed beside the protocols and run by a command of their own.
 
-In: the entry-point group `collabsim.recipes`, name -> a `Recipe`. Out: what listings and messages need to know of each.
+In: the entry-point group `collabsim.recipes`, name -> a `Recipe`. Out: the facts about each that listings and messages show.
 A recipe trains members together, so it is no graph that a coalition could be toggled in: the pool that it makes is swept
-like any other. Left out on purpose: how a recipe works, which is its package's business.
+like any other. Left out on purpose: how a recipe works; its package does that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GROUP = "collabsim.recipes"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is known of a recipe without running it."""
+    """The description of a recipe, known without running it."""
 
     name: str
     command: str
@@ -32,7 +32,7 @@ class Recipe:
     doc: str
     """One sentence: what it does."""
     absent: str
-    """What a coalition of the pool that it makes means."""
+    """Meaning of a coalition of the pool that it makes."""
     family: str = "training"
     players: tuple[int, int | None] = (1, None)
     needs: frozenset[str] = frozenset()

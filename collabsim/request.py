@@ -1,4 +1,4 @@
-"""What is asked of a model: messages, sampling, and the request that joins them.
+"""Requests to models: messages, sampling settings, and the `Request` that joins them.
 
 A `Message` is a plain `(role, content)` tuple, which LangChain takes as it is. `as_messages` accepts everything that
 LangChain accepts (strings, tuples, dicts, `BaseMessage` objects) as long as the content is text.
@@ -6,7 +6,7 @@ LangChain accepts (strings, tuples, dicts, `BaseMessage` objects) as long as the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -60,7 +60,7 @@ def _as_message(value: Any) -> Message:
 
 
 def with_text(messages: Messages, text: str) -> Messages:
-    """The messages with `text` said by the user at the end.
+    """The messages with `text` of the user at the end.
 
     A last turn of the user is continued rather than followed by a second one: many chat templates refuse two turns of
     one role in a row.
@@ -72,7 +72,7 @@ def with_text(messages: Messages, text: str) -> Messages:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How a reply is drawn. All defaults are resolved here, so that no engine's own default is ever in force."""
+    """Settings for sampling a reply. All defaults are resolved here, so that no default of an engine is ever used."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -124,9 +124,4 @@ class Request:
     sampling: Sampling
     seed: int
     draw: int = 0
-    """Which sample of this seat for this item; tells k samples of one prompt apart."""
-
-
-def text_length(messages: Iterable[Message]) -> int:
-    """Characters in all messages; the planning unit where no tokenizer is loaded."""
-    return sum(len(message.content) for message in messages)
+    """Number of the sample of this seat for this item; distinguishes k samples of one prompt."""

@@ -1,4 +1,4 @@
-"""Who holds a role, and who comes first, when several seats could.
+"""Assigns roles to seats and helpers, and orders seats by preference.
 
 In: a pool, dev scores, the user's wishes. Out: preference orders and role holders for one coalition. The order is made on
 dev items (ties by name), never on test outcomes; without dev scores it is the run's own content-made order, in which no
@@ -44,7 +44,7 @@ def hold_roles(
     held = {}
     for role in roles:
         wished = as_names(wishes.get(role, ()))
-        able = [name for name in wished if name in helpers or name in preference] or list(preference)
-        if able:
-            held[role] = able[0]
+        candidates = [name for name in wished if name in helpers or name in preference] or list(preference)
+        if candidates:
+            held[role] = candidates[0]
     return held

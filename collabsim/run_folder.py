@@ -1,8 +1,7 @@
-"""A run folder: what it must hold to be resumed, and how its files are written.
+"""Run folders: the check that a resumed run is the same one, and files that are written whole or not at all.
 
 In: a path and the identity of a run (plain JSON). Out: a folder whose `run.json` holds that identity, beside the files
-named below. A folder of a different run is refused with the keys that differ; no partial
-write ever replaces a good file.
+named below. A folder of a different run is refused with the keys that differ; no partial write ever replaces a good file.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class RunFolder:
         earlier = self._check_same_run() or {}
         self._started = earlier.get("started", _now())
         self.seconds = float(earlier.get("seconds", 0.0))
-        """How long finished sessions took; a killed one has no say."""
+        """Time of all finished sessions; that of a killed session is not counted."""
 
     def open(self) -> None:
         """Make the folder, or reopen it. Raises `StoreError` when it cannot be written."""

@@ -17,7 +17,8 @@ def unless_alone(_state: State, run: RunContext) -> tuple[Message, ...] | None:
 def agree(run: RunContext, *replies: Reply) -> bool:
     """Whether all replies commit to one answer; `1/2` and `0.5` are one."""
     answers = [run.answers.extract(reply.text, reply.finish) for reply in replies]
-    return None not in answers and len(run.answers.group(answers)) == 1
+    given = [answer for answer in answers if answer is not None]
+    return len(given) == len(replies) and len(run.answers.group(given)) == 1
 
 
 async def vote(state: State, runtime: Any) -> dict[str, Any]:
@@ -31,7 +32,7 @@ async def vote(state: State, runtime: Any) -> dict[str, Any]:
 
 
 @protocol(family="text", absent="an absent seat casts no ballot")
-def self_check(seats: Sequence[str]) -> StateGraph:
+def self_check(seats: Sequence[str]) -> StateGraph[State]:
     """Every seat answers twice; those that agree with themselves vote."""
     graph = StateGraph(State)
     graph.add_node("vote", vote)

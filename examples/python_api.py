@@ -23,12 +23,13 @@ for present in (pool.seats, ("novice", "expert")):
 
 # %% Every coalition on every item. In async code: `await asweep(...)`.
 result = sweep(system, task, method="exact", seed=0)
-for name, estimate in result.values["shapley"].items():
-    low, high = estimate["ci95"]
-    print(f"{name:<8} is worth {estimate['value']:.3f} [{low:.3f}, {high:.3f}]")
-print("v(all) =", round(result.values["v"]["novice+steady+expert"], 3))
+print(result)
+for name, estimate in result.shapley.items():
+    low, high = estimate.interval
+    print(f"{name:<8} is worth {estimate.value:.3f} [{low:.3f}, {high:.3f}]")
+print("v(all) =", round(result.v["novice+steady+expert"], 3))
 
 # %% Another model in a seat: nothing is rebuilt, and what others say unprompted is not generated again.
 stronger = system.replace("novice", SimulatedModel(skill=1.0, conformity=0.5))
 after = sweep(stronger, task, method="exact", seed=0)
-print("generated:", result.values["cost"]["generated"], "and then", after.values["cost"]["generated"])
+print("generated:", result.cost.generated, "and then", after.cost.generated)

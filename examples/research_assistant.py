@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypedDict
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
-from collabsim import Pool, SeatModel, SimulatedModel, from_graph, load_task, sweep
+from collabsim import Pool, SeatModel, SimulatedModel, System, from_graph, load_task, sweep
 
 researcher, writer, critic = SeatModel("researcher"), SeatModel("writer"), SeatModel("critic")
 
@@ -32,7 +32,7 @@ class Angle(TypedDict):
     angle: str
 
 
-def plan(_state: State) -> State:
+def plan(state: State) -> State:  # noqa: ARG001 (LangGraph's types want this name)
     """Three ways to go about the question."""
     return {"angles": ["Work it out step by step.", "Estimate first.", "Try to find a trap in it."]}
 
@@ -42,9 +42,9 @@ def fan_out(state: State) -> list[Send]:
     return [Send("research", {"question": state["question"], "angle": angle}) for angle in state["angles"]]
 
 
-async def research(job: Angle) -> State:
+async def research(state: Angle) -> State:
     """A note from one angle."""
-    reply = await researcher.ainvoke(f"{job['question']}\n\n{job['angle']}")
+    reply = await researcher.ainvoke(f"{state['question']}\n\n{state['angle']}")
     return {"notes": [reply.text]}
 
 
@@ -102,18 +102,21 @@ POOL = Pool(
     critic=SimulatedModel(name="critic", skill=1.0, conformity=0.6),
 )
 ABSENT = {"plan": {"angles": ["Work it out step by step."]}, "write": first_note}  # the others are skipped
-READ = {"input": first_state, "output": answer, "absent": ABSENT}
+
+
+def measured(players: list[str] | None = None) -> System:
+    """The application as a system whose players are these nodes or seats; None: every node."""
+    return from_graph(app, POOL, players=players, input=first_state, output=answer, absent=ABSENT)
 
 
 def main() -> None:
     """The worth of every node, then of every model."""
     task = load_task("reasoning_gym:chain_sum", options={"min_terms": 2, "max_terms": 3}, limit=40, seed=1)
     for players in (["plan", "research", "write", "review"], ["researcher", "writer", "critic"]):
-        result = sweep(from_graph(app, POOL, players=players, **READ), task, method="exact")
-        for name, estimate in result.values["shapley"].items():
-            low, high = estimate["ci95"]
-            print(f"{name:<12}{estimate['value']:7.3f} [{low:.3f}, {high:.3f}]")
-        print(f"generated {result.values['cost']['generated']}, reused {result.values['cost']['reused']}\n")
+        result = sweep(measured(players), task, method="exact")
+        for name, estimate in result.shapley.items():
+            print(f"{name:<12}{estimate.value:7.3f} [{estimate.interval.low:.3f}, {estimate.interval.high:.3f}]")
+        print(f"generated {result.cost.generated}, reused {result.cost.reused}\n")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from collabsim.trainers.compare.matrix import Matrix, read_matrix
 from collabsim import Item, Pool, Reply, Seat, System, load_task
 from collabsim.config.assemble import make_task
 from collabsim.config.schema import Config
+from collabsim.system.execute import RunRequest, execute
 
 
 def _two_numbers(rng: random.Random) -> list[str]:
@@ -166,8 +167,7 @@ async def play(config: Config, scribes: dict[str, Scribe], items: Sequence[Item]
     pool = Pool({name: Seat(name, scribe, description=name) for name, scribe in scribes.items()})
     options, roles, order = config.protocol.options, config.protocol.roles, config.protocol.order
     system = System(config.protocol.name, pool, options=options, roles=roles, order=order)
-    for start in range(0, len(items), 100):
-        await asyncio.gather(*(system.arun(item) for item in items[start : start + 100]))
+    await execute(system, map(RunRequest, items), lambda _finished: None)
 
 
 def write_start(folder: Path, texts: Sequence[str], seed: int) -> None:

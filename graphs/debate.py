@@ -42,7 +42,7 @@ class Revise:
         check_placeholder(self.text, "answers")
 
     def __call__(self, state: State, run: RunContext) -> Messages | None:
-        """None when there is nothing to react to."""
+        """None when there is nothing new to read."""
         replies = last_replies(state, run)
         own = replies.pop(self.seat, None)
         others = with_answers(replies, run)
@@ -52,8 +52,8 @@ class Revise:
             text = REFINE
         else:
             return None
-        spoken = (Message("assistant", own.text),) if own is not None and own.text.strip() else ()
-        return with_text((*run.item.messages, *spoken), text)
+        own_turn = (Message("assistant", own.text),) if own is not None and own.text.strip() else ()
+        return with_text((*run.item.messages, *own_turn), text)
 
 
 def calls(present: int, *, rounds: int, final: str, self_refine: bool, **_: Any) -> int:

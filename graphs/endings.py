@@ -1,4 +1,4 @@
-"""How protocols end: by a vote, with the reply of the one seat that was asked, or by a role that reads the last answers."""
+"""Endings of protocols: a vote, the reply of the one seat that was asked, or a role that reads the last answers."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from collabsim.context import RunContext
 from collabsim.errors import ConfigError
 from collabsim.item import Item, ItemView
 from collabsim.models.weights import find_weights
-from collabsim.models.weights.loading_lock import quiet_transformers
-from collabsim.models.weights.optional_packages import require
+from collabsim.models.weights.loading_lock import loading_transformers
+from collabsim.optional_packages import require
 
 Vector: TypeAlias = dict[str, float]
 MOST_WORDS = 2000
@@ -29,7 +29,7 @@ _WORD = re.compile(r"\d|[^\W\d_]+|[^\w\s]")  # digits one by one: the length of 
 
 
 def question(view: ItemView) -> str:
-    """What an item asks, as the user says it."""
+    """The question of an item: its messages of the user."""
     return "\n".join(message.content for message in view.messages if message.role == "user")
 
 
@@ -39,14 +39,14 @@ def words(text: str) -> list[str]:
 
 
 def fit_vectors(items: Sequence[Item], encoder: str | None) -> tuple[dict[str, Any], list[Vector]]:
-    """What `vector` needs to know, fitted on the questions of these items, and their vectors in the same order."""
+    """The parameters of `vector`, fitted on the questions of these items, and their vectors in the same order."""
     texts = [question(item.view) for item in items]
     fitted = fit_features(texts, encoder)
     return fitted, [vector(text, fitted, encoder) for text in texts]
 
 
 def fit_features(texts: Sequence[str], encoder: str | None) -> dict[str, Any]:
-    """What `vector` needs to know (JSON): document frequencies of these texts, or the content identity of an encoder."""
+    """The parameters of `vector` (JSON): document frequencies of these texts, or the content identity of an encoder."""
     if encoder is not None:
         return {"encoder": find_weights(encoder).identity}
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -87,12 +87,12 @@ def _embedded(folder: str, text: str) -> tuple[tuple[str, float], ...]:
     import torch
 
     tokenizer, model = _encoder(folder)
-    # Encoders like RoBERTa have more positions than tokens that they can read; their tokenizer says so.
+    # Encoders like RoBERTa have more positions than tokens that they can read; the tokenizer knows the number.
     positions = getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
     window = min(int(positions), int(tokenizer.model_max_length))
-    read = tokenizer(text, return_tensors="pt", truncation=True, max_length=window)
+    encoded = tokenizer(text, return_tensors="pt", truncation=True, max_length=window)
     with torch.inference_mode():
-        states = model(**{name: read[name] for name in ("input_ids", "attention_mask")}).last_hidden_state
+        states = model(**{name: encoded[name] for name in ("input_ids", "attention_mask")}).last_hidden_state
     mean = states[0].mean(dim=0).double().tolist()
     return tuple(normalised({str(place): value for place, value in enumerate(mean)}).items())
 
@@ -100,7 +100,7 @@ def _embedded(folder: str, text: str) -> tuple[tuple[str, float], ...]:
 @lru_cache(maxsize=4)
 def _encoder(folder: str) -> tuple[Any, Any]:
     transformers = require("transformers", f"the encoder in {folder}")
-    with quiet_transformers():
+    with loading_transformers():
         tokenizer = transformers.AutoTokenizer.from_pretrained(Path(folder), local_files_only=True)
         model = transformers.AutoModel.from_pretrained(Path(folder), local_files_only=True, dtype="float32")
     return tokenizer, model.eval()

@@ -40,14 +40,14 @@ class FeedbackState(State, total=False):
 
 
 def comment_slot(author: str, critic: str, draw: int) -> str:
-    """Where a comment is kept; `<` stands in no seat's name."""
+    """The key of a comment; no seat's name contains `<`."""
     return slot(f"{author}<{critic}", draw)
 
 
-def critics_of(author: str, able: Sequence[str], count: int) -> list[str]:
-    """The next `count` of those able to comment after the author, round in a circle; all others when they are fewer."""
-    place = able.index(author)
-    return [*able[place + 1 :], *able[:place]][:count]
+def critics_of(author: str, authors: Sequence[str], count: int) -> list[str]:
+    """The next `count` authors after this one, round in a circle: its critics; all others when they are fewer."""
+    place = authors.index(author)
+    return [*authors[place + 1 :], *authors[:place]][:count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class Comment:
         answers = with_answers(last_replies(state, run), run)
         if self.seat not in answers:
             return None
-        able = tuple(answers)
-        authors = [author for author in able if self.seat in critics_of(author, able, self.critics)]
-        said = await asyncio.gather(
+        answered = tuple(answers)
+        authors = [author for author in answered if self.seat in critics_of(author, answered, self.critics)]
+        comments = await asyncio.gather(
             *(
                 ask(runtime, self.seat, self.prompt(run, answers[author]), draw=self.draw, node=self.node)
                 for author in authors
@@ -81,7 +81,7 @@ class Comment:
         return {
             "comments": {
                 comment_slot(author, self.seat, self.draw): reply
-                for author, reply in zip(authors, said, strict=True)
+                for author, reply in zip(authors, comments, strict=True)
                 if isinstance(reply, Reply)
             }
         }
@@ -93,7 +93,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class ReviseByComments:
-    """The prompt of an author: the question, the own answer, what others said about it."""
+    """The prompt of an author: the question, its own answer, the comments on it."""
 
     seat: str
     comments_draw: int
@@ -104,14 +104,14 @@ class ReviseByComments:
         check_placeholder(self.text, "comments")
 
     def __call__(self, state: FeedbackState, run: RunContext) -> Messages | None:
-        """None when nobody said anything."""
+        """None when there is no comment with words."""
         comments = state.get("comments", {})
         places = {critic: comment_slot(self.seat, critic, self.comments_draw) for critic in run.order}
-        said = with_words({critic: comments[place] for critic, place in places.items() if place in comments})
-        if not said:
+        shown = with_words({critic: comments[place] for critic, place in places.items() if place in comments})
+        if not shown:
             return None
         own = last_replies(state, run)[self.seat]
-        text = fill(self.text, comments=quote_all(said.values(), label="Comment", limit=self.quote_limit))
+        text = fill(self.text, comments=quote_all(shown.values(), label="Comment", limit=self.quote_limit))
         return with_text((*run.item.messages, Message("assistant", own.text)), text)
 
 

@@ -22,6 +22,7 @@ from collabsim.context import RunContext
 from collabsim.item import Item
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
+from collabsim.system.execute import CONCURRENCY
 from collabsim.system.fitting import dev_outcomes
 from collabsim.system.system import System
 
@@ -34,7 +35,7 @@ MOST_STEPS = 10_000
 """Of the power iteration; a slow restart needs many."""
 MOST_REMEMBERED = 1 << 12
 _REMEMBERED: dict[tuple[int, str, int, float], tuple[Mapping[str, Any], dict[str, float]]] = {}
-# Coalitions of one item ask the same thing. By object, since what is fitted cannot be hashed; an entry holds the object
+# Coalitions of one item share this result. By object, since fitted data cannot be hashed; an entry holds the object
 # whose id is in its key, so that no other object can have it while it lives.
 
 
@@ -77,13 +78,13 @@ def tie(graph: nx.Graph, node: int, one: Vector, others: Mapping[int, Vector], n
             graph.add_edge(node, other, weight=cosine)
 
 
-def nearness(asked: Vector, fitted: Mapping[str, Any], neighbours: int, restart: float) -> list[float]:
-    """How much each item counts for a question: its personalised PageRank; all 0 when the question resembles none."""
+def nearness(question: Vector, fitted: Mapping[str, Any], neighbours: int, restart: float) -> list[float]:
+    """The weight of each item for a question: its personalised PageRank; all 0 when the question resembles none."""
     vectors: Sequence[Vector] = fitted["vectors"]
     graph = nx.Graph()
     graph.add_nodes_from([QUESTION, *range(len(vectors))])
     graph.add_weighted_edges_from(fitted["edges"])
-    tie(graph, QUESTION, asked, dict(enumerate(vectors)), neighbours)
+    tie(graph, QUESTION, question, dict(enumerate(vectors)), neighbours)
     ranks = nx.pagerank(graph, alpha=1 - restart, personalization={QUESTION: 1.0}, max_iter=MOST_STEPS)
     return [ranks[place] for place in range(len(vectors))]
 
@@ -98,7 +99,9 @@ def weighted_scores(weights: Sequence[float], outcomes: Mapping[str, Sequence[fl
     }
 
 
-async def fit_neighbours(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+async def fit_neighbours(
+    system: System, dev_items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, Any]:
     """`fit`: the graph of the dev items, their features, and every seat's scores on them."""
     items = sorted(dev_items, key=lambda item: item.id)
     features, vectors = fit_vectors(items, system.options["encoder"])
@@ -108,7 +111,7 @@ async def fit_neighbours(system: System, dev_items: Sequence[Item], seed: int) -
         "items": [item.id for item in items],
         "vectors": vectors,
         "edges": sorted([min(i, j), max(i, j), weight] for i, j, weight in graph.edges.data("weight")),
-        "outcomes": await dev_outcomes(system, items, seed),
+        "outcomes": await dev_outcomes(system, items, seed, concurrency=concurrency),
     }
 
 

@@ -7,7 +7,6 @@ that several coalitions meet are scored once. At most 2^n - n - 1 soups are scor
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,10 +16,11 @@ from langgraph.graph import StateGraph
 from collabsim.context import RunContext
 from collabsim.errors import MissingOutcomesError, ProtocolError
 from collabsim.item import Item
-from collabsim.models.merging import Recipe
+from collabsim.models.merging import MergeRecipe
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.roles import by_rank
+from collabsim.system.execute import CONCURRENCY, RunRequest, run_all
 from collabsim.system.system import System
 
 from .merged import ABSENT, AnswerAsOne, merged_graph
@@ -37,12 +37,12 @@ def chosen(run: RunContext) -> Sequence[str]:
     if len(run.present) < 2 or not run.fitted:  # nothing is fitted in LangGraph's own tools; a system refuses to run so
         return run.order
     soups = run.fitted.get("soups", {})
-    found: Sequence[str] | None = soups.get(named(run.order))
-    if found is None:
+    selection: Sequence[str] | None = soups.get(named(run.order))
+    if selection is None:
         raise ProtocolError(
             f"greedy_soup: no soup of {named(run.order)} was chosen on dev; add `dev: {{limit: 50, seed: 2}}` under 'task:'"
         )
-    return found
+    return selection
 
 
 @dataclass(slots=True)
@@ -52,13 +52,15 @@ class _Kitchen:
     system: System
     items: Sequence[Item]
     seed: int
+    concurrency: int
     scores: dict[str, float]
 
     async def score(self, seats: Sequence[str]) -> float:
         name = named(seats)
         if name not in self.scores:
-            runs = (self.system.arun(item, seats, run_seed=self.seed) for item in self.items)
-            episodes = await asyncio.gather(*runs)
+            requests = (RunRequest(item, frozenset(seats), run_seed=self.seed) for item in self.items)
+            runs = await run_all(self.system, requests, concurrency=self.concurrency)
+            episodes = [run.episode for run in runs]
             for episode in episodes:
                 if episode.error is not None:
                     raise MissingOutcomesError(
@@ -77,10 +79,13 @@ class _Kitchen:
         return soup
 
 
-async def choose_on_dev(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+async def choose_on_dev(
+    system: System, dev_items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, Any]:
     """`fit`: the soup of every coalition of two or more seats, and the dev scores that it was chosen by."""
     uniform = replace(system, protocol=soup, options={"base": system.options["base"]})
-    kitchen = _Kitchen(uniform, dev_items, seed, {named([s]): score for s, score in system.fitted.dev_scores.items()})
+    scores = {named([seat]): score for seat, score in system.fitted.dev_scores.items()}
+    kitchen = _Kitchen(uniform, dev_items, seed, concurrency, scores)
     soups = {}
     seats = tuple(sorted(system.pool))
     for mask in sorted(range(1 << len(seats)), key=lambda mask: (mask.bit_count(), mask)):
@@ -106,7 +111,7 @@ def greedy_soup(
     base: str = "base",
 ) -> StateGraph[Any, Any, Any, Any]:
     """One model with the mean of those seats' weights that help on dev items answers, chosen for each coalition."""
-    return merged_graph(AnswerAsOne("soup", Recipe("mean"), base, chosen))
+    return merged_graph(AnswerAsOne("soup", MergeRecipe("mean"), base, chosen))
 
 
 graph = playground_graph(greedy_soup)

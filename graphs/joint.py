@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collabsim.models.local.joint_model import Combine
 
 Choose = Callable[[RunContext], "tuple[Sequence[str], Combine]"]
-"""Who writes in a run with two or more present seats, in the order that the rule reads them, and the rule."""
+"""(run) -> the seats that write when two or more are present, in the order in which the rule reads them, and the rule."""
 
 
 @dataclass(frozen=True, slots=True)

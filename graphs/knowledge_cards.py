@@ -35,7 +35,7 @@ ANSWER_DRAW = 2
 
 @dataclass(frozen=True, slots=True)
 class WriteCard:
-    """The question, and the wish for a note instead of an answer."""
+    """The question, with the request for a note instead of an answer."""
 
     seat: str
     text: str
@@ -76,8 +76,8 @@ class AnswerWithCards:
         """The question with the cards; the plain question without any."""
         if not cards:
             return run.item.messages
-        shown = quote_all(cards.values(), label="Note", limit=self.quote_limit)
-        return with_text(run.item.messages, fill(self.text, cards=shown))
+        quoted = quote_all(cards.values(), label="Note", limit=self.quote_limit)
+        return with_text(run.item.messages, fill(self.text, cards=quoted))
 
 
 @protocol(

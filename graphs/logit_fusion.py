@@ -65,8 +65,8 @@ class FusePresent:
             return run.pool[seat].identity, self.weights.get(seat, 1.0), seat
 
         seats = sorted(run.order, key=place)
-        given = [self.weights.get(seat, 1.0) for seat in seats]
-        return seats, Fuse(self.how, tuple(weight / sum(given) for weight in given))
+        weights = [self.weights.get(seat, 1.0) for seat in seats]
+        return seats, Fuse(self.how, tuple(weight / sum(weights) for weight in weights))
 
 
 @protocol(

@@ -1,4 +1,4 @@
-"""Prompt router: a router reads the question and what is known of each seat, and picks the one that answers.
+"""Prompt router: a router reads the question and a description of each seat, and picks the one that answers.
 
 The router is a role: a fixed helper, or the best present seat. Present seats are numbered afresh for every coalition and
 mapped back. A reply that names no seat, or several, falls to the first seat by preference (dev scores, else the item's
@@ -24,6 +24,7 @@ from collabsim.nodes.state import State, slot
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.request import Messages, with_text
+from collabsim.system.execute import CONCURRENCY, RunRequest, run_all
 from collabsim.system.system import System
 
 from .endings import end_by_reply
@@ -46,7 +47,7 @@ def chosen_number(text: str, count: int) -> int | None:
 
 
 def chosen_seat(state: State, run: RunContext) -> str:
-    """Whom the router picked; the first seat by preference when it picked nobody."""
+    """The seat that the router picked; the first seat by preference when it picked none."""
     reply = state.get("replies", {}).get(slot("router", ROUTER_DRAW))
     listed = candidates(run)
     number = chosen_number(reply.text, len(listed)) if reply is not None else None
@@ -60,7 +61,7 @@ def candidates(run: RunContext) -> list[str]:
 
 
 def describe(run: RunContext, seat: str) -> str:
-    """What the router is told about a seat."""
+    """The description of a seat for the router."""
     fitted: dict[str, str] = run.fitted.get("descriptions", {})
     return run.pool[seat].description or fitted.get(seat, "") or seat
 
@@ -94,15 +95,18 @@ class IfChosen:
         return run.item.messages if chosen_seat(state, run) == self.seat else None
 
 
-async def describe_by_dev(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+async def describe_by_dev(
+    system: System, dev_items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, Any]:
     """`fit`: one line for each seat, with the share of dev items it gets right by topic; and who answered none of them."""
     descriptions, silent = {}, []
     for seat in system.pool:
         scores, answered = defaultdict(list), 0
-        for item in dev_items:
-            episode = await system.alone_on(item, seat, run_seed=seed)
-            scores[item.topic or "such questions"].append(episode.outcome or 0.0)
-            answered += any(item.answers.extract(output.text, output.finish) for output in episode.final)
+        requests = (RunRequest(item, seat=seat, run_seed=seed) for item in dev_items)
+        runs = await run_all(system, requests, concurrency=concurrency)
+        for item, run in zip(dev_items, runs, strict=True):
+            scores[item.topic or "such questions"].append(run.episode.outcome or 0.0)
+            answered += any(item.answers.extract(output.text, output.finish) for output in run.episode.final)
         shares = (f"{sum(got) / len(got):.0%} of {topic}" for topic, got in sorted(scores.items()))
         descriptions[seat] = "a model that gets right " + ", ".join(shares)
         if not answered:

@@ -48,8 +48,8 @@ class RankedState(State, total=False):
 
 def named_order(text: str, count: int) -> list[int]:
     """The numbers in 1..count in the order in which a reply first names them; those it does not name follow."""
-    named = [int(number) for number in re.findall(r"(?<![\w.])\d+(?![\w]|\.\d)", text)]
-    return list(dict.fromkeys([*(number for number in named if 1 <= number <= count), *range(1, count + 1)]))
+    numbers = [int(number) for number in re.findall(r"(?<![\w.])\d+(?![\w]|\.\d)", text)]
+    return list(dict.fromkeys([*(number for number in numbers if 1 <= number <= count), *range(1, count + 1)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,16 @@ class Rank:
         return sorted(range(len(replies)), key=lambda place: -wins[place])
 
     async def _number(self, runtime: Any, run: RunContext, holder: str, pair: list[Reply]) -> int | None:
-        said = await self._ask(runtime, run, holder, pair)
-        return chosen_number(said, 2)
+        reply = await self._ask(runtime, run, holder, pair)
+        return chosen_number(reply, 2)
 
     async def _by_list(self, runtime: Any, run: RunContext, holder: str, replies: list[Reply]) -> list[int]:
-        said = await self._ask(runtime, run, holder, replies)
-        return [number - 1 for number in named_order(said, len(replies))]
+        reply = await self._ask(runtime, run, holder, replies)
+        return [number - 1 for number in named_order(reply, len(replies))]
 
     async def _ask(self, runtime: Any, run: RunContext, holder: str, replies: list[Reply]) -> str:
-        shown = quote_all(replies, limit=self.quote_limit)
-        messages = with_text(run.item.messages, fill(self.text, answers=shown))
+        quoted = quote_all(replies, limit=self.quote_limit)
+        messages = with_text(run.item.messages, fill(self.text, answers=quoted))
         reply = await ask(runtime, holder, messages, draw=RANK_DRAW, node=self.node)
         return (final_part(reply.text) or "") if isinstance(reply, Reply) else ""
 
@@ -120,8 +120,8 @@ class Fuse:
         if run.alone or len(best) < 2:
             return None
         replies = last_replies(state, run)
-        shown = quote_all((replies[seat] for seat in best), limit=self.quote_limit)
-        return with_text(run.item.messages, fill(self.text, answers=shown))
+        quoted = quote_all((replies[seat] for seat in best), limit=self.quote_limit)
+        return with_text(run.item.messages, fill(self.text, answers=quoted))
 
 
 async def finish(state: RankedState, runtime: Any) -> dict[str, Any]:

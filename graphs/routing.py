@@ -1,4 +1,4 @@
-"""Routing by prediction: the seat that is predicted to do best answers, and nobody else is asked.
+"""Routing by prediction: the seat that is predicted to do best answers, and no other seat is asked.
 
 In: a function from a run to predicted scores by seat. Out: a graph of one choice, one call and the end. Predictions are
 made for all seats and masked to the coalition; seats that are predicted alike come in the run's order of preference.

@@ -37,9 +37,9 @@ def most_consistent(sampled: Sequence[Sequence[Reply]], run: RunContext) -> tupl
 
     `sampled` holds the samples of each seat. Nothing when no sample has an answer.
     """
-    led = [leading(replies, run.answers) for replies in sampled]
-    most = max((count for _, count in led), default=0)
-    winners = [first for first, count in led if count == most and count > 0]
+    leaders = [leading(replies, run.answers) for replies in sampled]
+    most = max((count for _, count in leaders), default=0)
+    winners = [first for first, count in leaders if count == most and count > 0]
     return tuple(output._replace(weight=output.weight / len(winners)) for first in winners for output in share(first))
 
 

@@ -1,4 +1,4 @@
-"""Structured: seats pass their answers along a graph of who hears whom, and revise what they hear.
+"""Structured: seats pass their answers along a directed graph; each reads the answers that reach it, and revises its own.
 
 The shapes are `chain`, `tree` and `star` (towards the first place, which answers for all), `ring` and `complete` (which
 go round, and end in a vote), a matrix (row i, column j: place i hears place j), or names (`{editor: [solver, critic]}`).
@@ -46,7 +46,7 @@ Place: TypeAlias = int | str
 
 
 def hearing(structure: Structure, size: int) -> nx.DiGraph:
-    """Who hears whom: an edge from the one who speaks to the one who hears, over `size` places or the named seats."""
+    """The graph of replies: an edge from each place to the places that read it, over `size` places or the named seats."""
     graph = nx.DiGraph()
     if isinstance(structure, Mapping):
         graph.add_nodes_from(structure)
@@ -70,24 +70,24 @@ def _edges(shape: Shape, size: int) -> list[tuple[int, int]]:
     return [(i, (i - 1) // 2 if shape == "tree" else 0) for i in range(1, size)]
 
 
-def contracted(graph: nx.DiGraph, kept: frozenset[Place]) -> nx.DiGraph:
-    """The graph over `kept`: each other node is taken out, and those who heard it hear those whom it heard."""
-    rest = graph.copy()
-    for gone in graph.nodes - kept:
-        rest.add_edges_from((before, after) for before in rest.pred[gone] for after in rest.succ[gone])
-        rest.remove_node(gone)
-    rest.remove_edges_from(list(nx.selfloop_edges(rest)))
-    return rest
+def contracted(graph: nx.DiGraph, seated: frozenset[Place]) -> nx.DiGraph:
+    """The graph over `seated`: each other node is taken out, and those who heard it hear those whom it heard."""
+    remaining = graph.copy()
+    for gone in graph.nodes - seated:
+        remaining.add_edges_from((before, after) for before in remaining.pred[gone] for after in remaining.succ[gone])
+        remaining.remove_node(gone)
+    remaining.remove_edges_from(list(nx.selfloop_edges(remaining)))
+    return remaining
 
 
 @lru_cache(maxsize=1 << 12)
-def _contracted(key: str, size: int, kept: frozenset[Place]) -> nx.DiGraph:
-    return contracted(hearing(json.loads(key), size), kept)
+def _contracted(key: str, size: int, seated: frozenset[Place]) -> nx.DiGraph:
+    return contracted(hearing(json.loads(key), size), seated)
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A structure over so many seats, and what it comes to in a run."""
+    """A structure over a number of seats, and its graph in a run."""
 
     structure: str
     """As canonical JSON: an option's value cannot be hashed."""
@@ -95,7 +95,7 @@ class Topology:
 
     @property
     def shape(self) -> nx.DiGraph:
-        """Who hears whom when everybody is there."""
+        """The graph when all seats are present."""
         return hearing(json.loads(self.structure), self.size)
 
     def over(self, state: State, run: RunContext) -> tuple[nx.DiGraph, dict[Place, str]]:
@@ -103,15 +103,15 @@ class Topology:
 
         A seat that gave no opening answer has nothing to pass on and is contracted like an absent one.
         """
-        able = [seat for seat in run.order if _answered(state, run, seat)]
-        named = self.structure.startswith("{")
-        seats: dict[Place, str] = {seat if named else place: seat for place, seat in enumerate(able)}
+        answered = [seat for seat in run.order if _answered(state, run, seat)]
+        by_name = self.structure.startswith("{")
+        seats: dict[Place, str] = {seat if by_name else place: seat for place, seat in enumerate(answered)}
         return _contracted(self.structure, self.size, frozenset(seats)), seats
 
 
 def _answered(state: State, run: RunContext, seat: str) -> bool:
-    said = state.get("replies", {}).get(slot(seat, 0))
-    return said is not None and run.answers.extract(said.text, said.finish) is not None
+    reply = state.get("replies", {}).get(slot(seat, 0))
+    return reply is not None and run.answers.extract(reply.text, reply.finish) is not None
 
 
 def last_by(state: State, seat: str, draw: int) -> Reply:
@@ -143,12 +143,12 @@ class Listen:
         graph, seats = self.topology.over(state, run)
         if self.place not in seats:
             return None
-        heard = {
+        rounds_heard = {
             seats[place]: self.draw - (place in self.circle) for place in seats if graph.has_edge(place, self.place)
         }
         replies = state.get("replies", {})
-        news = self.draw == 1 or any(slot(seat, draw) in replies for seat, draw in heard.items())
-        answers = with_answers({seat: last_by(state, seat, draw) for seat, draw in heard.items()}, run)
+        news = self.draw == 1 or any(slot(seat, draw) in replies for seat, draw in rounds_heard.items())
+        answers = with_answers({seat: last_by(state, seat, draw) for seat, draw in rounds_heard.items()}, run)
         if not news or not answers:
             return None
         seat = seats[self.place]
@@ -159,17 +159,17 @@ class Listen:
     def prompt(self, run: RunContext, own: Reply, answers: Replies) -> Messages:
         """The question, the seat's own last answer, and the answers that it hears."""
         text = fill(self.text, answers=quote_all(answers.values(), limit=self.quote_limit))
-        spoken = (Message("assistant", own.text),) if own.text.strip() else ()
-        return with_text((*run.item.messages, *spoken), text)
+        own_turn = (Message("assistant", own.text),) if own.text.strip() else ()
+        return with_text((*run.item.messages, *own_turn), text)
 
 
 def check_structure(structure: Structure, seats: Sequence[str]) -> None:
     """Raises `ConfigError` for a matrix of another size than the pool, and for names that are no seats."""
     if isinstance(structure, Mapping):
-        named = {*structure, *(heard for all_heard in structure.values() for heard in all_heard)}
-        if not named <= set(seats):
+        names = {*structure, *(heard for all_heard in structure.values() for heard in all_heard)}
+        if not names <= set(seats):
             raise ConfigError(
-                f"structure: expected names of seats {sorted(seats)}, got {sorted(named - set(seats))}; mend the names"
+                f"structure: expected names of seats {sorted(seats)}, got {sorted(names - set(seats))}; mend the names"
             )
     elif not isinstance(structure, str) and {len(structure), *map(len, structure)} != {len(seats)}:
         raise ConfigError(

@@ -40,14 +40,14 @@ class TextState(State, total=False):
 
     text: str
     finish: str
-    """How the last segment ended."""
+    """The finish of the last segment."""
     passed: int
     """Turns in a row that added nothing."""
     done: bool
 
 
 def whole_words(text: str) -> str:
-    """A text that was cut, without its last piece of a word; a single word stays, since nobody can tell."""
+    """A cut text without its last, possibly incomplete word; a single word stays."""
     shorter = _LAST_PIECE.sub("", text)
     return shorter if shorter.strip() else text
 

@@ -38,7 +38,7 @@ AGGREGATE = (
 
 
 def proposals(state: State, run: RunContext, samples: int, aggregator: str | None) -> dict[str, Reply]:
-    """What was proposed, in the run's order of seats and by draw."""
+    """The proposals, in the run's order of seats and by draw."""
     replies = state.get("replies", {})
     slots = [slot(seat, draw) for seat in run.order if seat != aggregator for draw in range(samples)]
     return {name: replies[name] for name in slots if name in replies}

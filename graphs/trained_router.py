@@ -19,6 +19,7 @@ from collabsim.context import RunContext
 from collabsim.item import Item
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
+from collabsim.system.execute import CONCURRENCY
 from collabsim.system.fitting import dev_outcomes
 from collabsim.system.system import System
 
@@ -37,14 +38,16 @@ class PredictByClassifier:
         if not run.fitted:
             return {}
         features = question_vector(run, self.encoder)
-        return {seat: kept["bias"] + dot(features, kept["weights"]) for seat, kept in run.fitted["seats"].items()}
+        return {seat: fitted["bias"] + dot(features, fitted["weights"]) for seat, fitted in run.fitted["seats"].items()}
 
 
-async def fit_classifiers(system: System, dev_items: Sequence[Item], seed: int) -> dict[str, Any]:
+async def fit_classifiers(
+    system: System, dev_items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, Any]:
     """`fit`: one classifier for each seat."""
     items = sorted(dev_items, key=lambda item: item.id)
     features, vectors = fit_vectors(items, system.options["encoder"])
-    outcomes = await dev_outcomes(system, items, seed)
+    outcomes = await dev_outcomes(system, items, seed, concurrency=concurrency)
     return {"features": features, "seats": {seat: classifier(vectors, scored) for seat, scored in outcomes.items()}}
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from collabsim.item import Item, ItemView
 from collabsim.request import Message
-from collabsim.sandbox.floor import sandbox_report
+from collabsim.sandbox import sandbox_report
 from collabsim.scorers.code.code_scorer import CodeScorer
 from collabsim.seeds import digest
 from collabsim.tasks.moco import moco_folder
@@ -31,7 +31,7 @@ def require_sandbox() -> None:
     """Skips, or fails in CI, where the sandbox is below its floor."""
     report = sandbox_report()
     if not report.ready:
-        lacking(f"the sandbox ({report.found})")
+        lacking(f"the sandbox ({report.available})")
 
 
 def item(question: str = "Write f.", **extra: Any) -> Item:

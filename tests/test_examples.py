@@ -18,7 +18,7 @@ from engines import requires
 from models.openai_server import OpenAIServer
 from scripted import Scripted
 
-from collabsim import System, from_graph, make_item
+from collabsim import System, make_item
 from collabsim.config.read import parse_config
 from collabsim.testing import check_protocol, check_system, sample_items
 
@@ -52,6 +52,7 @@ def test_every_example_is_tested_here():
     tested |= {"train_specialists.py"}  # in graphs/test_specialists.py
     tested |= {"crl_loop.py"}  # in trainers/test_crl_loop.py
     tested |= {"research_assistant.py"}
+    tested |= {"tutorial.ipynb"}  # in docs/test_tutorial.py
     tested |= {"train_vote.yaml", "after.yaml"}  # in trainers/test_train_command.py
     tested |= {"tiny_pool.py", "compare.yaml", "compare_smollm2.yaml"}  # in trainers/test_tiny_pool.py
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested
@@ -133,7 +134,7 @@ def test_the_python_example_runs_as_a_script():
 def test_the_application_of_the_guide_is_measured_by_node_and_by_model():
     printed = io.StringIO()
     names = runpy.run_path(str(EXAMPLES / "research_assistant.py"))
-    check_system(from_graph(names["app"], names["POOL"], **names["READ"]), sample_items(2))
+    check_system(names["measured"](), sample_items(2))
     with contextlib.redirect_stdout(printed):
         runpy.run_path(str(EXAMPLES / "research_assistant.py"), run_name="__main__")
     worth = {line.split()[0]: float(line.split()[1]) for line in printed.getvalue().splitlines() if "[" in line}

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from collabsim.errors import PrerequisiteError
 from collabsim.extras import EXTRAS, VLLM, extra_of, install_command
-from collabsim.models.weights.optional_packages import require
+from collabsim.optional_packages import require
 from collabsim.report.task_listing import show_list
 from collabsim.tasks import TaskRow
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .finetune.finetuning import FinetuneResult, amultiagent_finetuning, multiagent_finetuning
     from .finetune.finetuning_settings import FinetuneConfig
-    from .launch import TrainResult, atrain, train
+    from .launch import atrain, train
     from .policy.policy import Policy
     from .policy.token_row import TokenRow
     from .settings import TrainConfig
+    from .train_result import TrainResult
 
 _HOME = {
     "FinetuneConfig": "finetune.finetuning_settings",
@@ -22,7 +23,7 @@ _HOME = {
     "Policy": "policy.policy",
     "TokenRow": "policy.token_row",
     "TrainConfig": "settings",
-    "TrainResult": "launch",
+    "TrainResult": "train_result",
     "amultiagent_finetuning": "finetune.finetuning",
     "atrain": "launch",
     "multiagent_finetuning": "finetune.finetuning",

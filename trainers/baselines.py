@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from collabsim.errors import ConfigError, DataError
 from collabsim.item import Item
 from collabsim.pool import Seat
-from collabsim.tasks.prompts import asked_form, asks_a_form
 
 from .advantages import Estimator
 from .losses import Loss
@@ -20,7 +19,7 @@ from .policy.token_row import TokenRow
 from .records import Example, Group, Row
 
 if TYPE_CHECKING:
-    from collabsim.models.local.template import Prompter
+    from collabsim.models import Prompter
 
 LIKELIHOOD = Loss("likelihood", Estimator("none"), clipped=False, cap=None)
 """With advantage 1 its gradient is that of -log p: no ratio, no importance weight."""
@@ -52,23 +51,17 @@ def gold_rows(seat: Seat, items: Sequence[Item], prompt: str | None = None) -> d
         )
     rows = {}
     for item in items:
-        text = next((text for text in _forms(item, prompt) if (item.score(text).score or 0.0) >= RIGHT), None)
+        forms = item.scorer.written_forms(item.gold_text, prompt)
+        text = next((text for text in forms if (item.score(text).score or 0.0) >= RIGHT), None)
         if text is None:
             continue
         ids = _ended(prompter, text)
-        asked = prompter.render(seat.persona + item.view.messages, seat.sampling.template)
-        row = Row(TokenRow(asked, ids), (0.0,) * len(ids), seat.sampling.temperature, "gold", 0, "stop")
+        prompt_ids = prompter.render(seat.persona + item.view.messages, seat.sampling.template)
+        row = Row(TokenRow(prompt_ids, ids), (0.0,) * len(ids), seat.sampling.temperature, "gold", 0, "stop")
         rows[item.id] = Example(row, 1.0, 1.0, item.id)
     if not rows:
         raise DataError(f"objective sft: none of {len(items)} golds scores 1 as a reply; use another objective")
     return rows
-
-
-def _forms(item: Item, prompt: str | None) -> list[str]:
-    """How the gold may be written, the likeliest first: bare where the task's template asks for no form."""
-    asked = asked_form(item.gold_text, item.view.kind, prompt)
-    bare = prompt is not None and item.view.kind != "code" and not asks_a_form(prompt)
-    return [item.gold_text, asked] if bare else [asked]
 
 
 def _ended(prompter: Prompter, text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The rows of one step, for every objective.
+"""Batches: the rows of one step, for every objective.
 
 In: the live system, the items, a step. Out: a `Batch`: rows with advantages and what is logged of the runs they come from.
 RL rolls out groups and draws those of equal rewards again where asked to; `rft` keeps the learner's own right answers;
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one step trains on."""
+    """The rows that one step trains on, and what is logged of them."""
 
     rows: list[Example]
     groups: list[Group]
@@ -45,20 +45,20 @@ class Batch:
 
     def metrics(self) -> dict[str, Any]:
         """Means and counts for the log; None where there is nothing to take a mean of."""
-        found = self.advantages
+        advantages = self.advantages
         sampled = [row for group in self.groups for run in group.runs for row in run.rows]
         tokens = sum(map(len, sampled))
         return {
             "reward": {term: fmean(values) for term, values in sorted(_rewards(self.groups).items()) if values},
             "entropy": -sum(sum(row.logprobs) for row in sampled) / tokens if tokens else None,
             "groups": {
-                "all": found.groups,
-                "informative": found.informative,
-                "flat": found.flat,
-                "small": found.small,
+                "all": advantages.groups,
+                "informative": advantages.informative,
+                "flat": advantages.flat,
+                "small": advantages.small,
                 "resampled": self.resampled,
             },
-            "runs": {"missing": found.missing, "uncalled": found.uncalled, **asdict(self.counts)},
+            "runs": {"missing": advantages.missing, "uncalled": advantages.uncalled, **asdict(self.counts)},
         }
 
 
@@ -69,8 +69,8 @@ def _rewards(groups: Sequence[Group]) -> dict[str, list[float]]:
     return rewards
 
 
-class Source:
-    """Where the rows of every step come from."""
+class BatchMaker:
+    """Makes the batch of every step, for one objective."""
 
     def __init__(
         self, system: System, items: Sequence[Item], config: TrainConfig, plan: RolloutPlan, prompt: str | None
@@ -104,16 +104,18 @@ class Source:
             flat = [visit for visit in visits if not _varies(_of(groups, visit), loss)]
             if not flat:
                 break
-            again = self.collect(model, [visit._replace(attempt=attempt) for visit in flat], concurrency)
-            counts += sum((group.counts for group in again), Counts())
-            resampled += len(again)
-            drawn = {(group.id.item, group.id.visit, group.id.term): group for group in again}
-            groups = [drawn.get((group.id.item, group.id.visit, group.id.term), group) for group in groups]
-        rows, found = examples(groups, loss)
-        return Batch(right_rows(groups) if self.config.objective == "rft" else rows, groups, found, counts, resampled)
+            redrawn = self.collect(model, [visit._replace(attempt=attempt) for visit in flat], concurrency)
+            counts += sum((group.counts for group in redrawn), Counts())
+            resampled += len(redrawn)
+            by_group = {(group.id.item, group.id.visit, group.id.term): group for group in redrawn}
+            groups = [by_group.get((group.id.item, group.id.visit, group.id.term), group) for group in groups]
+        rows, advantages = examples(groups, loss)
+        return Batch(
+            right_rows(groups) if self.config.objective == "rft" else rows, groups, advantages, counts, resampled
+        )
 
     def visits(self, step: int) -> list[Visit]:
-        """The items of a step; golds that are no reply have no turn."""
+        """The visits of a step; items whose gold is no valid reply have none."""
         items = [item for item in self.items if not self.golds or item.id in self.golds]
         return visits_of_step(items, self.config.seed, step, self.config.items_per_step)
 

@@ -1,6 +1,6 @@
 """Checkpoints of a training: everything that the next step depends on, whole or not at all.
 
-In: learner, optimiser, scheduler, and where the training stands. Out: the same again, bit for bit, in another process. A
+In: learner, optimiser, scheduler, and the position of the training. Out: the same, bit for bit, in another process. A
 checkpoint is a folder that appears under its name when it is complete; an index, replaced in one step, names the last
 and the best one; only then are older ones deleted. So a process may be killed at any byte. Imports torch. Left out on
 purpose: engines, which get their weights by a push after a resume, and the policy's folder (`Learner.save`).
@@ -35,16 +35,16 @@ class Checkpoint:
     step: int
     """Updates done."""
     revision: str
-    """Version of the weights; the first push after a resume says it again."""
+    """Version of the weights; the first push after a resume has the same one."""
     score: float | None
     """On dev, where it was evaluated at this step."""
     position: Mapping[str, Any] = field(default_factory=dict)
-    """Where the training stands in its items, and whatever else the loop wants back: JSON."""
+    """Position of the training in its items, and other state of the loop: JSON."""
 
     def restore(self, learner: Learner, optimizer: Any, scheduler: Any = None) -> None:
         """Put weights, optimiser, scheduler and the generators of torch, Python and numpy back to where they were.
 
-        Push the weights before the next rollout: until then the engine speaks older ones. Raises `DataError` when the
+        Push the weights before the next rollout: until then the engine has older ones. Raises `DataError` when the
         files are damaged or belong to another learner or optimiser.
         """
         import torch
@@ -84,12 +84,12 @@ class Checkpoints:
     @property
     def last(self) -> Checkpoint | None:
         """The newest. Raises `DataError` when it is damaged."""
-        return self._named("last")
+        return self._listed("last")
 
     @property
     def best(self) -> Checkpoint | None:
         """The one with the highest score, the earliest of equals. Raises `DataError` when it is damaged."""
-        return self._named("best")
+        return self._listed("best")
 
     def save(
         self,
@@ -138,7 +138,7 @@ class Checkpoints:
             ) from error
         return written
 
-    def _named(self, which: str) -> Checkpoint | None:
+    def _listed(self, which: str) -> Checkpoint | None:
         name = self._index().get(which)
         return None if name is None else _read(self.folder / name)
 
@@ -179,8 +179,8 @@ def _read(path: Path) -> Checkpoint:
     try:
         state = json.loads((path / STATE).read_text(encoding="utf-8"))
         for file, size in state.pop("sizes").items():
-            if (found := (path / file).stat().st_size) != size:
-                raise DataError(f"checkpoint {path} is damaged: expected {size} bytes in {file}, got {found}")
+            if (actual := (path / file).stat().st_size) != size:
+                raise DataError(f"checkpoint {path} is damaged: expected {size} bytes in {file}, got {actual}")
         return Checkpoint(path, **state)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"checkpoint {path} is damaged ({error}); resume from another one, or start anew") from error

@@ -7,8 +7,7 @@ compared item by item. Left out on purpose: choosing anything by the task's item
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,12 +16,14 @@ import numpy as np
 from collabsim.coalitions import masks
 from collabsim.coalitions.intervals import mean_interval
 from collabsim.coalitions.plan import make_plan
+from collabsim.coalitions.planned_runs import PlannedRuns
 from collabsim.coalitions.players import Players
 from collabsim.coalitions.table import GameTable
 from collabsim.coalitions.valuation import valuate
 from collabsim.episode import Episode
 from collabsim.errors import MissingOutcomesError
 from collabsim.item import Item
+from collabsim.system.execute import CONCURRENCY, FinishedRun, RunRequest, execute, run_all
 from collabsim.system.system import System
 from collabsim.tasks import Task
 
@@ -35,7 +36,7 @@ class Evaluation:
     individual: tuple[float, ...] | None
     """The learner's own answers; None for a helper, which has none."""
     values: dict[str, Any] | None = None
-    """What every seat is worth, as in `values.json`."""
+    """What every player is worth, as in `values.json`."""
 
     def summary(self) -> dict[str, Any]:
         """`system`, `individual` and `compositional`, as `result.json` has them."""
@@ -70,76 +71,75 @@ def gain(before: Sequence[float], after: Sequence[float]) -> dict[str, Any]:
     return estimate([late - early for early, late in zip(before, after, strict=True)], support=(-1.0, 1.0))
 
 
-async def score(system: System, items: Sequence[Item], seed: int, *, concurrency: int = 100) -> tuple[float, ...]:
+async def score(
+    system: System, items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> tuple[float, ...]:
     """Outcomes of the whole system, [items]. Raises `MissingOutcomesError` when a run failed."""
-    return tuple(await _outcomes([system.arun(item, run_seed=seed) for item in items], concurrency))
+    return await _outcomes(system, (RunRequest(item, run_seed=seed) for item in items), concurrency)
 
 
 async def evaluate(
-    system: System, task: Task, learner: str, seed: int, *, method: str = "auto", concurrency: int = 100
+    system: System, task: Task, learner: str, seed: int, *, method: str = "auto", concurrency: int = CONCURRENCY
 ) -> Evaluation:
-    """The system, the learner alone, and (unless `method` is none) every seat's value, on the task's items.
+    """The system, the learner alone, and (unless `method` is none) every player's value, on the task's items.
 
-    Raises `MissingOutcomesError` when a run failed; what was generated is in the store, so the next try is short.
+    The players are those of a sweep of the same system. Raises `MissingOutcomesError` when a run failed; what was
+    generated is in the store, so the next try is short.
     """
     if method == "none":
         outcomes = await score(system, task.items, seed, concurrency=concurrency)
-        own = await _alone(system, task.items, learner, seed, concurrency) if learner in system.pool else None
-        return Evaluation(outcomes, own)
-    players = Players.of(system.pool)
+        return Evaluation(outcomes, await _own(system, task, learner, seed, concurrency))
+    players = Players.of_system(system)
     plan = make_plan(method, len(players), [item.id for item in task.items], seed=seed)
-    table = GameTable(players.names, [item.id for item in task.items])
-    alone = GameTable(system.pool.seats, [item.id for item in task.items])
-    await _fill(table, [(item, mask) for item, mask in plan], system, task, players, seed, concurrency)
-    for place, seat in enumerate(system.pool):
-        runs = [system.alone_on(item, seat, run_seed=seed) for item in task.items]
-        for item, episode in zip(task.items, await episodes(runs, concurrency), strict=True):
-            alone.put(item.id, 1 << place, _outcome(episode), episode.verdict)
+    runs = PlannedRuns(system, task, plan, players)
+    table, alone = await _fill(runs, concurrency)
     values = valuate(table, alone, plan, players, system=system, task=task)
-    own = None
-    if learner in system.pool:
-        own = tuple(alone.column(1 << system.pool.seats.index(learner)).tolist())
-    return Evaluation(tuple(table.column(masks.full(len(players))).tolist()), own, values)
+    together = tuple(table.column(masks.full(len(players))).tolist())
+    if learner in runs.seats:
+        own: tuple[float, ...] | None = tuple(alone.column(1 << runs.seats.index(learner)).tolist())
+    else:  # a helper, or a seat behind players that are nodes
+        own = await _own(system, task, learner, seed, concurrency)
+    return Evaluation(together, own, values)
 
 
-async def _fill(
-    table: GameTable,
-    wanted: Sequence[tuple[str, int]],
-    system: System,
-    task: Task,
-    players: Players,
-    seed: int,
-    concurrency: int,
-) -> None:
-    runs = [system.arun(task.item(item), players.present(mask), run_seed=seed) for item, mask in wanted]
-    for (item, mask), episode in zip(wanted, await episodes(runs, concurrency), strict=True):
-        table.put(item, mask, _outcome(episode), episode.verdict)
+async def _fill(runs: PlannedRuns, concurrency: int) -> tuple[GameTable, GameTable]:
+    """The outcomes of all runs: of the coalitions, and of the seats by themselves."""
+    tables = runs.tables()
+    failed: list[Episode] = []
+
+    def keep(finished: FinishedRun) -> None:
+        run, episode = finished.request.key, finished.episode
+        if episode.outcome is None:
+            failed.append(episode)
+        else:
+            tables[run.kind].put(run.item, run.mask, episode.outcome, episode.verdict)
+
+    await execute(runs.system, map(runs.request, runs), keep, concurrency=concurrency)
+    if failed:
+        raise _missing(failed[0])
+    return tables["coalition"], tables["alone"]
 
 
-async def _alone(system: System, items: Sequence[Item], learner: str, seed: int, concurrency: int) -> tuple[float, ...]:
-    return tuple(await _outcomes([system.alone_on(item, learner, run_seed=seed) for item in items], concurrency))
+async def _own(system: System, task: Task, learner: str, seed: int, concurrency: int) -> tuple[float, ...] | None:
+    """The learner's own answers; None for a helper, which has none."""
+    if learner not in system.pool:
+        return None
+    return await _outcomes(system, (RunRequest(item, seat=learner, run_seed=seed) for item in task.items), concurrency)
 
 
-async def _outcomes(runs: Sequence[Coroutine[Any, Any, Episode]], concurrency: int) -> list[float]:
-    return [_outcome(episode) for episode in await episodes(runs, concurrency)]
+async def _outcomes(system: System, requests: Iterable[RunRequest], concurrency: int) -> tuple[float, ...]:
+    """Outcomes in the order of the requests."""
+    outcomes = []
+    for run in await run_all(system, requests, concurrency=concurrency):
+        if run.episode.outcome is None:
+            raise _missing(run.episode)
+        outcomes.append(run.episode.outcome)
+    return tuple(outcomes)
 
 
-async def episodes(runs: Sequence[Coroutine[Any, Any, Episode]], concurrency: int) -> list[Episode]:
-    """What the runs come to, in their order, so many at a time."""
-    gate = asyncio.Semaphore(concurrency)
-
-    async def one(run: Coroutine[Any, Any, Episode]) -> Episode:
-        async with gate:
-            return await run
-
-    return await asyncio.gather(*map(one, runs))
-
-
-def _outcome(episode: Episode) -> float:
-    if episode.outcome is None:
-        error = episode.error
-        reason = f"{error.kind}: {error.message}" if error else "unknown"
-        raise MissingOutcomesError(
-            f"an evaluation run on item {episode.item_id} has no outcome ({reason}); run the same command with --resume"
-        )
-    return episode.outcome
+def _missing(episode: Episode) -> MissingOutcomesError:
+    error = episode.error
+    reason = f"{error.kind}: {error.message}" if error else "unknown"
+    return MissingOutcomesError(
+        f"an evaluation run on item {episode.item_id} has no outcome ({reason}); run the same command with --resume"
+    )

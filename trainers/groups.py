@@ -1,4 +1,4 @@
-"""Groups: what rollouts hand to the trainer.
+"""Groups of runs, assembled from rollouts for the trainer.
 
 In: the runs that were made for one visit of an item. Out: a `Group` of G `Run`s with rewards and rows, and counts. A
 failed run has no reward. Under crossed partner noise a reward is the mean over the partner draws that every sample met: a
@@ -20,40 +20,42 @@ from .records import Counts, Outcome, Run
 def assemble(outcomes: Sequence[Outcome], size: int, baseline: Mapping[int, float | None]) -> tuple[Run, ...]:
     """The `size` runs of a group from all runs of the system that were made for it.
 
-    `baseline`: partner draw to what is subtracted from its outcomes; None where that run failed. Raises `ConfigError` when
+    `baseline`: partner draw to the value subtracted from its outcomes; None where that run failed. Raises `ConfigError` when
     the learner read other prompts under other partner draws: then one sample of it cannot be scored against all of them.
     """
-    by_sample: list[list[Outcome]] = [[] for _ in range(size)]
+    outcomes_GK: list[list[Outcome]] = [[] for _ in range(size)]
     for outcome in outcomes:
-        by_sample[outcome.sample].append(outcome)
-    for met in by_sample:
-        if len({tuple(row.tokens for row in one.rows) for one in met if one.value is not None}) > 1:
+        outcomes_GK[outcome.sample].append(outcome)
+    for outcomes_K in outcomes_GK:
+        if len({tuple(row.tokens for row in one.rows) for one in outcomes_K if one.value is not None}) > 1:
             raise ConfigError(
                 "train.partner_noise: crossed needs a learner whose prompts do not depend on its partners, and it read "
                 "several under several partner draws; set partner_noise: shared"
             )
-    rewards = _rewards(by_sample, baseline)
-    return tuple(_run(met, reward) for met, reward in zip(by_sample, rewards, strict=True))
+    rewards_G = _rewards(outcomes_GK, baseline)
+    return tuple(_run(outcomes_K, reward) for outcomes_K, reward in zip(outcomes_GK, rewards_G, strict=True))
 
 
-def _rewards(by_sample: Sequence[Sequence[Outcome]], baseline: Mapping[int, float | None]) -> list[float | None]:
-    values = [{one.draw: one.value - base for one in met if one.value is not None
-               and (base := baseline[one.draw]) is not None} for met in by_sample]  # fmt: skip
-    crossed = max(map(len, by_sample), default=0) > 1
-    if crossed and any(values):
-        common = set.intersection(*(set(known) for known in values if known))
-        values = [{draw: known[draw] for draw in sorted(common)} if known else known for known in values]
-    return [fmean(known.values()) if known else None for known in values]
+def _rewards(outcomes_GK: Sequence[Sequence[Outcome]], baseline: Mapping[int, float | None]) -> list[float | None]:
+    values_GK = [{one.draw: one.value - base for one in outcomes_K if one.value is not None
+               and (base := baseline[one.draw]) is not None} for outcomes_K in outcomes_GK]  # fmt: skip
+    crossed = max(map(len, outcomes_GK), default=0) > 1
+    if crossed and any(values_GK):
+        common = set.intersection(*(set(values_K) for values_K in values_GK if values_K))
+        values_GK = [
+            {draw: values_K[draw] for draw in sorted(common)} if values_K else values_K for values_K in values_GK
+        ]
+    return [fmean(values_K.values()) if values_K else None for values_K in values_GK]
 
 
-def _run(met: Sequence[Outcome], reward: float | None) -> Run:
-    spoken = next((one for one in met if one.value is not None), met[0])
-    error = next((one.error for one in met if one.error is not None), None)
-    return Run(reward, spoken.rows if reward is not None else (), error)
+def _run(outcomes_K: Sequence[Outcome], reward: float | None) -> Run:
+    first = next((one for one in outcomes_K if one.value is not None), outcomes_K[0])
+    error = next((one.error for one in outcomes_K if one.error is not None), None)
+    return Run(reward, first.rows if reward is not None else (), error)
 
 
 def cost(calls: Iterable[Call], learner: str) -> Counts:
-    """What the calls of one run took, the learner's and its partners' apart."""
+    """Costs of the calls of one run, the learner's and its partners' apart."""
     total = dict.fromkeys(
         ("learner_calls", "learner_tokens", "partner_calls", "partner_generations", "partner_tokens"), 0
     )
@@ -71,9 +73,9 @@ def cost(calls: Iterable[Call], learner: str) -> Counts:
 
 def outvoted(item: Item, own: Reply, final: Sequence[tuple[str, float, str]]) -> bool:
     """Whether the final output holds nothing that is equal to the learner's own answer."""
-    said = item.answers.extract(own.text, own.finish)
+    answer = item.answers.extract(own.text, own.finish)
     others = [item.answers.extract(text, finish) for text, _, finish in final]
-    if said is None:
+    if answer is None:
         return True
-    classes = item.answers.group([said, *(answer for answer in others if answer is not None)])
+    classes = item.answers.group([answer, *(other for other in others if other is not None)])
     return classes[0] == [0]

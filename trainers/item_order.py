@@ -1,4 +1,4 @@
-"""Which items a step trains on: an endless order that depends on the seed and the items alone.
+"""The items of each step: an endless order that depends on the seed and the items alone.
 
 In: items, a seed, a step. Out: the visits of that step. Every pass through the items has its own order, so a resumed
 training needs to know nothing but its step.

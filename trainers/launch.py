@@ -8,42 +8,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from collabsim.arguments import Count, checked, same_arguments
 from collabsim.errors import ConfigError
-from collabsim.models.local.local_model import LocalModel
-from collabsim.models.weights.dtype import computes_natively, likely_device
+from collabsim.item import Item
+from collabsim.models import LocalModel
+from collabsim.models.weights import computes_natively, likely_device
 from collabsim.pool import Pool
 from collabsim.run_folder import RunFolder, read_json
 from collabsim.store import GenerationStore
 from collabsim.system.system import System
+from collabsim.tasks import Task
 
+from .keywords import TrainSettings
 from .metrics import TrainProgress
 from .rollouts import check_plan, plan_of
-from .settings import TrainConfig, parse_train
+from .settings import TrainConfig, one_of, parse_train
+from .train_result import TrainResult
 from .training import CHECKPOINTS_FOLDER, RESULT_FILE, Training
 from .training_items import check_disjoint
 
 if TYPE_CHECKING:
-    from collabsim.item import Item
-    from collabsim.tasks import Task
-
     from .policy.policy import Policy
 
 
-@dataclass(frozen=True)
-class TrainResult:
-    """What a training came to."""
-
-    values: dict[str, Any]
-    """The content of `result.json`."""
-    out: Path | None
-    """The folder of the training; its `policy` is a pool member like any other."""
-
-
+@checked(
+    system='System("debate", {"a": model, "b": model}) makes one of a name and a pool',
+    task='load_task("reasoning_gym:chain_sum", limit=30) makes one of a name',
+    items="give the items to train on, such as load_task(..., seed=1).items",
+    config="give TrainConfig(seat=...), or the same settings as keywords",
+    out="name the folder of the training",
+    prompt="give the task's template",
+)
 def train(
     system: System,
     task: Task,
@@ -55,9 +55,9 @@ def train(
     identity: Mapping[str, Any] | None = None,
     prompt: str | None = None,
     resume: bool = False,
-    concurrency: int = 100,
+    concurrency: Count = 100,
     progress: TrainProgress | None = None,
-    **settings: Any,
+    **settings: Unpack[TrainSettings],
 ) -> TrainResult:
     """Train the model in one seat of `system` on `items`; the task's dev items choose, its items measure.
 
@@ -68,7 +68,7 @@ def train(
     Raises `ConfigError` for settings that cannot be meant, `DataError` when items overlap, `TrainingError` when training
     cannot go on (the last checkpoint stays), `MissingOutcomesError` when an evaluation failed (resume retries it).
     """
-    config = config or parse_train(settings)
+    config = one_of(config, settings) or parse_train(settings)
     if out is None and resume:
         raise ConfigError("resume: expected the folder of a training in `out`, got none")
     check_disjoint(tuple(items), task)
@@ -94,9 +94,10 @@ def train(
     return TrainResult(values, None if out is None else Path(out))
 
 
-async def atrain(system: System, task: Task, items: Sequence[Item], **settings: Any) -> TrainResult:
+@same_arguments(train)
+async def atrain(*given: Any, **settings: Any) -> TrainResult:
     """`train` for async code; the same arguments."""
-    return await asyncio.to_thread(train, system, task, items, **settings)
+    return await asyncio.to_thread(train, *given, **settings)
 
 
 def check_paired(system: System, items: Sequence[Item]) -> None:
@@ -115,7 +116,7 @@ def check_paired(system: System, items: Sequence[Item]) -> None:
 
 
 def _simulated(pool: Pool) -> Pool:
-    from collabsim.models.simulation.simulated import SimulatedModel
+    from collabsim.models import SimulatedModel
 
     return Pool({name: replace(seat, model=SimulatedModel(name=name)) for name, seat in pool.items()})
 

@@ -33,7 +33,7 @@ class Loss:
     clipped: bool = True
     """Whether the ratio between the weights now and at the rollout is used and clipped (PPO); else the plain score."""
     clip: tuple[float, float] = (0.2, 0.2)
-    """How far below and above 1 the ratio may go."""
+    """Largest distance of the ratio below and above 1."""
     unit: Unit = "call"
     """A ratio is that of a whole call (the product over its tokens), or of each token by itself."""
     cap: float | None = 2.0
@@ -105,25 +105,25 @@ def row_loss(
     """
     import torch
 
-    before = (new if old is None else old).detach()
-    drift, ratio_log = before - sampled, new - before
+    before_T = (new if old is None else old).detach()
+    drift_U, log_ratio_U = before_T - sampled, new - before_T
     if loss.unit == "call":
-        drift, ratio_log = drift.sum(0, keepdim=True), ratio_log.sum(0, keepdim=True)
-    weight = torch.ones_like(drift) if loss.cap is None else _exp(drift).clamp(max=loss.cap)
+        drift_U, log_ratio_U = drift_U.sum(0, keepdim=True), log_ratio_U.sum(0, keepdim=True)
+    weight_U = torch.ones_like(drift_U) if loss.cap is None else _exp(drift_U).clamp(max=loss.cap)
     if loss.clipped:
-        ratio = _exp(ratio_log)
-        kept = ratio.clamp(1 - loss.clip[0], 1 + loss.clip[1])
-        gain = torch.minimum(ratio * advantage, kept * advantage)
-        clipped = bool((gain < ratio * advantage).any())
+        ratio_U = _exp(log_ratio_U)
+        clipped_ratio_U = ratio_U.clamp(1 - loss.clip[0], 1 + loss.clip[1])
+        gain_U = torch.minimum(ratio_U * advantage, clipped_ratio_U * advantage)
+        clipped = bool((gain_U < ratio_U * advantage).any())
     else:
-        gain, clipped = ratio_log * advantage, False
-    value, divergence = -(weight * gain).sum(), 0.0
+        gain_U, clipped = log_ratio_U * advantage, False
+    value, divergence = -(weight_U * gain_U).sum(), 0.0
     if reference is not None:
-        k3 = kl_k3(new, reference)
-        value = value + loss.kl * k3.sum()
-        divergence = float(k3.mean().detach())
-    gap = float((before - sampled).abs().mean())
-    return RowLoss(value, gap, float(weight.mean()), clipped, divergence, -float(new.detach().mean()))
+        k3_T = kl_k3(new, reference)
+        value = value + loss.kl * k3_T.sum()
+        divergence = float(k3_T.mean().detach())
+    gap = float((before_T - sampled).abs().mean())
+    return RowLoss(value, gap, float(weight_U.mean()), clipped, divergence, -float(new.detach().mean()))
 
 
 def kl_k3(new: Tensor, reference: Tensor) -> Tensor:

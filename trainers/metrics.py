@@ -1,4 +1,4 @@
-"""What a training tells: one line of JSON a step, TensorBoard where it is installed, a line on the terminal.
+"""Metrics of a training: one line of JSON a step, TensorBoard where it is installed, a line on the terminal.
 
 In: the numbers of a step, as nested plain data. Out: `metrics.jsonl`, event files, progress. A resumed training goes on
 behind its checkpoint: later lines of a killed session, and half a line at the end, are dropped first.
@@ -19,7 +19,7 @@ METRICS_FILE = "metrics.jsonl"
 
 
 class TrainProgress:
-    """What a training tells while it runs; the base class says nothing."""
+    """Receives the progress of a training while it runs; the base class ignores it."""
 
     def start(self, total: int, done: int) -> None:
         """Called once, with the number of steps and of those that are done already."""
@@ -79,20 +79,20 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         lines = (folder / METRICS_FILE).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return []
-    found = []
+    steps = []
     for line in lines:
         try:
-            found.append(json.loads(line))
+            steps.append(json.loads(line))
         except ValueError:
             break
-    return found
+    return steps
 
 
 def _keep_until(path: Path, done: int) -> None:
-    kept = [line for line in read_metrics(path.parent) if line["step"] <= done]
+    steps = [line for line in read_metrics(path.parent) if line["step"] <= done]
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        draft.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in kept), encoding="utf-8")
+        draft.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in steps), encoding="utf-8")
         os.replace(draft, path)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror}; make room or name another folder") from None

@@ -1,4 +1,4 @@
-"""Objectives: what a group of runs is rewarded for.
+"""Objectives: the rewards of a group of runs.
 
 In: an objective by name, or a weighted mixture. Out: terms, each of which makes its own groups of runs with its own rewards;
 the weight of a term multiplies its advantages, so a mixture's gradient is the weighted sum of the terms' gradients.
@@ -22,7 +22,7 @@ from collabsim.seeds import derive_seed
 Term = Literal["system", "individual", "leave_one_out"]
 CoalitionRule = Literal["full", "shapley"]
 Noise = Literal["crossed", "shared", "independent"]
-"""Which samples of the partners the runs of a group meet; see `partner_noise`."""
+"""The way in which samples of the partners vary within a group; see `partner_noise`."""
 TERMS: tuple[Term, ...] = ("system", "individual", "leave_one_out")
 
 
@@ -62,7 +62,7 @@ def parse_objective(value: str | Mapping[str, float]) -> Objective:
 def draw_coalition(
     rule: CoalitionRule, seats: Sequence[str], learner: str, seed: int, item_id: str, visit: int
 ) -> frozenset[str] | None:
-    """Who is present in a group's runs; None means everybody.
+    """The seats that are present in a group's runs; None means all.
 
     `shapley`: the players before the learner in a uniform order: their number is uniform in 0..n-1, then the set is uniform
     among those of that size (Castro et al. 2009). The learner is always present. One draw per (seed, item, visit).

@@ -1,11 +1,11 @@
-"""Partner noise: which samples of the frozen seats the runs of a group meet.
+"""Partner noise: the samples of the frozen seats that the runs of a group meet.
 
 In: a mode, the number of runs and of partner draws. Out: the (run, partner draw) pairs to be made, and how seeds tell them
 apart. Partner calls go through the generation store: equal prompts with equal seeds are generated once, whatever the mode.
 
 `shared`: all runs of a group meet one partner draw. `independent`: each run meets its own. `crossed`: every sample of the
 learner is scored against all K partner draws and has the mean of these outcomes as reward; this needs a learner whose
-prompts do not depend on its partners, and is cheap where nobody reads what it said (a vote).
+prompts do not depend on its partners, and is cheap where nobody reads its reply (a vote).
 Seeds hold the visit of the item, so that a later visit meets other partners' samples and other samples of the learner.
 """
 
@@ -30,9 +30,9 @@ class Pair(NamedTuple):
     """One run of the system in a group."""
 
     sample: int
-    """Which of the G samples of the learner."""
+    """Number of the learner's sample, 0 to G - 1."""
     draw: int
-    """Which partner draw."""
+    """Number of the partner draw."""
 
 
 def pairs(noise: Noise, group: int, draws: int) -> list[Pair]:
@@ -77,22 +77,22 @@ def dependencies(system: System, learner: str) -> tuple[bool, bool]:
     learner that is asked twice along a path with a partner in between counts as reading.
     """
     graph = topology(system.graph.builder)
-    own, others = set(), set()
+    learner_nodes, partner_nodes = set(), set()
     for name, node in ask_nodes(system.graph.builder).items():
         holders = _holders(system, node)
         if learner in holders:
-            own.add(name)
+            learner_nodes.add(name)
         if holders - {learner}:
-            others.add(name)
-    return _leads(graph, others, own), _leads(graph, own, others)
+            partner_nodes.add(name)
+    return _leads(graph, partner_nodes, learner_nodes), _leads(graph, learner_nodes, partner_nodes)
 
 
 def _holders(system: System, node: Ask | AskRole) -> set[str]:
-    """Everybody whom a node may ask."""
+    """All seats that a node may ask."""
     if isinstance(node, Ask):
         return {node.seat}
     wished = as_names(system.roles.get(node.role, ()))
-    return set(wished[:1]) or set(system.pool)  # with everybody present the first wish comes true
+    return set(wished[:1]) or set(system.pool)  # with all seats present the first wish holds
 
 
 def _leads(graph: nx.DiGraph, sources: Iterable[str], targets: set[str]) -> bool:

@@ -1,7 +1,7 @@
-"""What stands between the live system and a rollout: the store that never serves the learner, and the recorder of its calls.
+"""The store and the recorder of rollouts: the learner is never served from a store, and each of its calls gives a row.
 
 In: the partners' generation store, and every call of a run. Out: replies, and a `Row` for each call of the learner. Left
-out on purpose: what is run; see `rollouts.py`.
+out on purpose: the runs themselves; see `rollouts.py`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class LearnerRecorder(Recorder):
             return
         self._rows.append(make_row(request, reply))
         super().record(replace(call, tokens=reply.tokens), request, reply)
-        asked = self._item.view.messages
-        if request.messages[-len(asked) :] == asked:
+        question = self._item.view.messages
+        if request.messages[-len(question) :] == question:
             self.own = reply
 
     @property

@@ -1,4 +1,4 @@
-"""The words of training: a visit of an item, the rows of a run, the runs of a group, an example of the loss.
+"""The records of training: a visit of an item, the rows of a run, the runs of a group, an example of the loss.
 
     Visit    an item that is trained on now
     Outcome  one run of the live system for it: its value and the learner's rows
@@ -27,9 +27,9 @@ class Visit(NamedTuple):
 
     item: Item
     number: int
-    """How often the item was trained on before."""
+    """Number of earlier visits of the item."""
     attempt: int = 0
-    """How often its group was drawn again in this visit."""
+    """Number of earlier draws of its group in this visit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Row:
     temperature: float
     """Of that distribution; the learner's logits are divided by it."""
     revision: str
-    """Version of the weights that spoke."""
+    """Version of the weights that made the reply."""
     draw: int
     finish: str
 
@@ -51,7 +51,7 @@ class Row:
 
 
 class GroupId(NamedTuple):
-    """What the runs of a group have in common."""
+    """The identity of a group, shared by its runs."""
 
     item: str
     visit: int
@@ -72,7 +72,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the runs of a group took, and what became of the learner's words."""
+    """Costs of the runs of a group, and counts of what happened to the learner's replies."""
 
     runs: int = 0
     failed: int = 0

@@ -7,15 +7,16 @@ by the generation store, the learner never is. Failed runs are data. Left out on
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
-from collabsim.context import Recorder
+from collabsim.episode import Episode, Reply
 from collabsim.errors import ConfigError
 from collabsim.foreign.calls import require_paired
+from collabsim.system.execute import CONCURRENCY, FinishedRun, RunRequest, Work, execute
 from collabsim.system.system import System
 
 from .groups import assemble, cost, outvoted
@@ -57,23 +58,28 @@ def plan_of(config: TrainConfig, system: System) -> RolloutPlan:
 
 
 def check_plan(plan: RolloutPlan, system: System) -> None:
-    """Raises `ConfigError` when the learner is no seat of the system, a helper whose objective needs a seat, or does not
-    sample from its full distribution."""
-    if plan.learner not in system.helpers:
+    """Raises `ConfigError` when the learner is no seat of the system, is part of every coalition while the objective or the
+    coalitions need a player, or does not sample from its full distribution."""
+    helper = plan.learner in system.helpers
+    if not helper:
         system.pool.check(plan.learner)
     check_sampling({**system.pool, **system.helpers}[plan.learner].sampling)
-    if plan.learner in system.helpers:
-        apart = [term for term, _ in plan.objective.terms if term != "system"]
-        if apart or plan.coalition != "full":
-            what = f"objective {plan.objective.name}" if apart else f"coalition {plan.coalition}"
-            raise ConfigError(
-                f"train.seat: {plan.learner!r} is a helper, part of every coalition, and has no {what}; "
-                "train it with objective: system and coalition: full, or make it a seat of the pool"
-            )
+    if plan.learner in system.players:
+        return
+    # A seat behind nodes that are the players still has answers of its own.
+    apart = [term for term, _ in plan.objective.terms if term == "leave_one_out" or (helper and term != "system")]
+    if apart or plan.coalition != "full":
+        what = f"objective {plan.objective.name}" if apart else f"coalition {plan.coalition}"
+        kind = "helper" if helper else f"seat and no player (these are {', '.join(system.players)})"
+        remedy = "make it a seat of the pool" if helper else "name it in players"
+        raise ConfigError(
+            f"train.seat: {plan.learner!r} is a {kind}, part of every coalition, and has no {what}; "
+            f"train it with objective: system and coalition: full, or {remedy}"
+        )
 
 
 async def collect(
-    system: System, model: BaseChatModel, visits: Sequence[Visit], plan: RolloutPlan, *, concurrency: int = 100
+    system: System, model: BaseChatModel, visits: Sequence[Visit], plan: RolloutPlan, *, concurrency: int = CONCURRENCY
 ) -> list[Group]:
     """One group for every visit and term of the objective, in that order; at most `concurrency` samples are made at once.
 
@@ -82,86 +88,95 @@ async def collect(
     """
     check_plan(plan, system)
     live = replace(system.replace(plan.learner, model), store=RolloutStore(system.store, model))
-    gate = asyncio.Semaphore(concurrency)
-    made: list[asyncio.Task[Group]] = []
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for visit in visits:
-                for term, weight in plan.objective.terms:
-                    made.append(tasks.create_task(_Rollout(live, visit, term, plan, gate).group(weight)))
-    except BaseExceptionGroup as errors:
-        raise _first(errors) from None
-    return [task.result() for task in made]
+    rollouts = [_Rollout(live, visit, term, weight, plan) for visit in visits for term, weight in plan.objective.terms]
 
+    def keep(finished: FinishedRun) -> None:
+        rollout, pair = finished.request.key
+        rollout.keep(pair, finished)
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    inner = errors.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+    await execute(live, chain.from_iterable(rollout.work() for rollout in rollouts), keep, concurrency=concurrency)
+    return [cast("Group", rollout.group) for rollout in rollouts]
 
 
 class _Rollout:
     """The making of one group."""
 
-    def __init__(self, system: System, visit: Visit, term: Term, plan: RolloutPlan, gate: asyncio.Semaphore) -> None:
-        self.system, self.visit, self.term, self.plan, self.gate = system, visit, term, plan, gate
+    def __init__(self, system: System, visit: Visit, term: Term, weight: float, plan: RolloutPlan) -> None:
+        self.system, self.visit, self.term, self.weight, self.plan = system, visit, term, weight, plan
         self.seed = visit_seed(plan.seed, visit.number, visit.attempt)
         self.present = draw_coalition(
-            plan.coalition, system.pool.seats, plan.learner, plan.seed, visit.item.id, visit.number
+            plan.coalition, system.players, plan.learner, plan.seed, visit.item.id, visit.number
         )
-
-    async def group(self, weight: float) -> Group:
-        """All runs of the group, and what they come to."""
         # A learner's own answer meets no partner.
-        noise = "shared" if self.term == "individual" else self.plan.noise
-        wanted = pairs(noise, self.plan.group, self.plan.draws)
-        draws = sorted({pair.draw for pair in wanted})
-        samples = groupby(wanted, key=lambda pair: pair.sample)
-        made = list(chain.from_iterable(await asyncio.gather(*(self.sample(list(own)) for _, own in samples))))
-        counts = sum((counted for _, counted in made), Counts())
-        baseline: dict[int, float | None] = dict.fromkeys(draws, 0.0)
+        self.wanted = pairs("shared" if term == "individual" else plan.noise, plan.group, plan.draws)
+        self.outcomes: dict[Pair, Outcome] = {}
+        self.baseline: dict[int, float | None] = dict.fromkeys(sorted({pair.draw for pair in self.wanted}), 0.0)
+        self.left = len(self.wanted) + (len(self.baseline) if term == "leave_one_out" else 0)
+        self.counts = Counts()
+        self.group: Group | None = None
+        """There when all its runs have ended."""
+
+    def work(self) -> Iterator[Work]:
+        """All runs of one sample of the learner together, for it is generated once; then the runs without the learner."""
+        for _, own in groupby(self.wanted, key=lambda pair: pair.sample):
+            yield tuple(map(self.with_learner, own))
         if self.term == "leave_one_out":
-            for draw, (value, counted) in zip(draws, await asyncio.gather(*map(self.without, draws)), strict=True):
-                baseline[draw] = value
-                counts += counted
-        runs = assemble([outcome for outcome, _ in made], self.plan.group, baseline)
-        identity = GroupId(self.visit.item.id, self.visit.number, self.visit.attempt, self.term)
-        return Group(identity, weight, runs, counts)
+            yield from map(self.without_learner, self.baseline)
 
-    async def sample(self, own: Sequence[Pair]) -> list[tuple[Outcome, Counts]]:
-        """All runs of one sample of the learner: it is generated once, so they pass the gate as one."""
-        async with self.gate:
-            return await asyncio.gather(*map(self.run, own))
-
-    async def run(self, pair: Pair) -> tuple[Outcome, Counts]:
+    def with_learner(self, pair: Pair) -> RunRequest:
         """The learner's sample against one partner draw."""
         item, learner = self.visit.item, self.plan.learner
-        recorder = LearnerRecorder(learner, item)
-        how: dict[str, Any] = {"run_seed": self.seed, "replica": pair.draw, "recorder": recorder}
-        how["replicas"] = {learner: pair.sample}
-        if self.term == "individual":
-            episode = await self.system.alone_on(item, learner, **how)
+        return RunRequest(
+            item,
+            self.present,
+            seat=learner if self.term == "individual" else None,
+            run_seed=self.seed,
+            replica=pair.draw,
+            replicas={learner: pair.sample},
+            recorder=partial(LearnerRecorder, learner, item),
+            key=(self, pair),
+        )
+
+    def without_learner(self, draw: int) -> RunRequest:
+        """The same system without the learner."""
+        present = frozenset(self.system.players) if self.present is None else self.present
+        return RunRequest(
+            self.visit.item, present - {self.plan.learner}, run_seed=self.seed, replica=draw, key=(self, draw)
+        )
+
+    def keep(self, which: Pair | int, finished: FinishedRun) -> None:
+        """Take what a run came to. `which`: the pair of a run with the learner, the draw of one without.
+
+        Raises what `assemble` raises when this was the group's last run, and `ProtocolError` for calls past the seats.
+        """
+        episode = finished.episode
+        if isinstance(which, Pair):
+            recorder = cast("LearnerRecorder", finished.recorder)
+            self.outcomes[which] = Outcome(which.sample, which.draw, episode.outcome, recorder.rows, episode.error)
+            counts = self._count(episode, recorder.own)
         else:
-            episode = await self.system.arun(item, self.present, **how)
+            self.baseline[which] = episode.outcome
+            counts = Counts(without_learner=1, failed=episode.failed)
+        self.counts += counts + cost(episode.calls, self.plan.learner)
+        self.left -= 1
+        if not self.left:
+            self.group = self._group()
+
+    def _count(self, episode: Episode, own: Reply | None) -> Counts:
+        """What became of the learner's words in a run."""
+        if self.term != "individual":
             require_paired(episode)
-        own = recorder.own
-        counts = Counts(
+        learner = self.plan.learner
+        return Counts(
             runs=1,
             failed=episode.failed,
-            outvoted=own is not None and not episode.failed and outvoted(item, own, episode.final),
+            outvoted=own is not None and not episode.failed and outvoted(self.visit.item, own, episode.final),
             truncated=sum(
                 call.finish == "length" for call in episode.calls if call.seat == learner and not call.reused
             ),
         )
-        outcome = Outcome(pair.sample, pair.draw, episode.outcome, recorder.rows, episode.error)
-        return outcome, counts + cost(episode.calls, learner)
 
-    async def without(self, draw: int) -> tuple[float | None, Counts]:
-        """The outcome of the same system without the learner."""
-        present = (self.system.everyone if self.present is None else self.present) - {self.plan.learner}
-        recorder = Recorder()
-        async with self.gate:
-            episode = await self.system.arun(
-                self.visit.item, present, run_seed=self.seed, replica=draw, recorder=recorder
-            )
-        counts = Counts(without_learner=1, failed=episode.failed)
-        return episode.outcome, counts + cost(episode.calls, self.plan.learner)
+    def _group(self) -> Group:
+        runs = assemble([self.outcomes[pair] for pair in self.wanted], self.plan.group, self.baseline)
+        identity = GroupId(self.visit.item.id, self.visit.number, self.visit.attempt, self.term)
+        return Group(identity, self.weight, runs, self.counts)

@@ -1,8 +1,8 @@
-"""From a call of the learner to a row of training.
+"""Turns a call of the learner into a row of training.
 
 In: a call that was made during a rollout, with the exact tokens that the engine sampled. Out: a `Row` that holds these
 ids and their log-probabilities. Text is never tokenised again. A learner that is called k times in a run gives k rows,
-which share the run's advantage; they are never joined into one sequence, for the second prompt need not continue the first.
+which share the run's advantage; they are never joined into one sequence, since the second prompt need not continue the first.
 """
 
 from __future__ import annotations

@@ -7,12 +7,13 @@ runs are in flight is not. Left out on purpose: the pool, protocol and task, whi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
+from collabsim.config.read import parse_section
 from collabsim.config.schema import Section
-from collabsim.errors import ConfigError, nearest
+from collabsim.errors import ConfigError
 
 from .losses import Loss, Norm, Unit, loss_named
 from .objectives import CoalitionRule, Noise, Objective, parse_objective
@@ -28,18 +29,25 @@ class ItemsConfig(Section):
     """The items to train on: disjoint by question from the task's items and its dev items."""
 
     limit: int = Field(default=200, gt=0)
+    """Number of items at most."""
     seed: int = 0
+    """Decides which items are taken."""
     split: str | None = None
-    """None: the source's `train` split where it has one, else what the task and dev leave over."""
+    """The part of the source that they come from. null: its `train` split where it has one, else what the task and dev
+    leave over."""
 
 
 class LoraConfig(Section):
     """Low-rank adapters in place of full weights; see `lora.LoraSettings`."""
 
     rank: int = Field(default=16, gt=0)
+    """Rank of each adapter: how many directions it may change."""
     alpha: int = Field(default=32, gt=0)
+    """Scale of the adapters: what they add is multiplied by `alpha / rank`."""
     targets: tuple[str, ...] | str = "all-linear"
+    """Names of the layers that get one, or `all-linear`."""
     seed: int = 0
+    """Seed of the adapters' first weights."""
 
     def settings(self) -> LoraSettings:
         """As the learner takes it."""
@@ -63,21 +71,29 @@ class LearnerConfig(Section):
     """How weights change, whatever they learn from: the optimiser and the model that holds them."""
 
     lr: float = Field(default=1e-6, gt=0)
+    """Learning rate of AdamW, at its highest."""
     warmup: int = Field(default=0, ge=0)
     """Steps over which the learning rate rises from zero."""
     schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """How the learning rate goes on after the warm-up: as it is, or down to zero at the last step."""
     weight_decay: float = Field(default=0.0, ge=0)
+    """Weight decay of AdamW."""
     betas: tuple[float, float] = (0.9, 0.999)
+    """Decay rates of AdamW's means of the gradient and of its square."""
     grad_clip: float | None = Field(default=1.0, gt=0)
+    """Greatest norm of a step's gradient; a longer one is scaled down. null: no limit."""
 
     lora: LoraConfig | None = None
+    """Adapters that learn in place of the weights. null: all weights learn."""
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
-    """Of the weights that learn."""
+    """Number format of the weights that learn; `auto`: float32, or under `lora` the checkpoint's own."""
     device: str = "auto"
-    """Of the learner; several with commas between them share its layers: `cuda:1,cuda:2`."""
+    """Where the learner is; several with commas between them share its layers: `cuda:1,cuda:2`. `auto`: a GPU where there
+    is one."""
     autocast: bool = False
     """Compute in bfloat16; refused on a CPU without instructions for it."""
     gradient_checkpointing: bool = False
+    """Whether activations are computed again in the backward pass: less memory, more time."""
     micro_tokens: int = Field(default=8192, gt=0)
     """Tokens of one forward and backward pass, padding included."""
 
@@ -90,35 +106,51 @@ class TrainConfig(LearnerConfig):
     objective: str | dict[str, float] = "system"
     """`system`, `individual`, `leave_one_out`, weights of these, `sft` (golds) or `rft` (own right answers)."""
     loss: str = "grpo"
+    """`grpo`, `dr_grpo`, `rloo` or `reinforce`."""
     group: int = Field(default=8, ge=2)
+    """Runs of one item whose rewards are compared."""
     items_per_step: int = Field(default=8, gt=0)
+    """Items, and so groups of runs, in one step."""
     steps: int = Field(default=100, gt=0)
+    """Steps at most; each makes new runs and updates the weights `epochs` times."""
     tokens: int | None = Field(default=None, gt=0)
-    """Ends the training before `steps` when the learner has written (or, under `sft`, read) so many tokens: equal budgets."""
+    """Ends the training before `steps` when the learner has written (or, under `sft`, read) so many tokens: equal budgets.
+    null: only `steps` counts."""
     items: ItemsConfig = ItemsConfig()
+    """The items to train on."""
     seed: int = 0
+    """Seed of the order of items and of every run."""
 
     partner_noise: Literal["auto", "crossed", "shared", "independent"] = "auto"
-    """`auto`: crossed where learner and partners never read each other (a vote), else shared."""
+    """Which replies of the partners the runs of a group meet: every one of `partner_draws` (`crossed`), all the same
+    (`shared`), or each its own (`independent`). `auto`: crossed where learner and partners never read each other (a
+    vote), else shared."""
     partner_draws: int = Field(default=4, gt=0)
     """K: partner draws per visit of an item, when crossed."""
     coalition: CoalitionRule = "full"
+    """Who is present beside the learner: everyone (`full`), or those before it in a random order (`shapley`: the reward is
+    then its Shapley value)."""
     resample: int = Field(default=0, ge=0)
     """How often a group of equal rewards is drawn again; items that vary then weigh more."""
 
     norm: Norm = "constant"
-    """`run` divides by a run's own tokens: biased."""
+    """What the loss of a run is divided by: a constant, or the run's own tokens (`run`; biased towards short replies)."""
     norm_tokens: int | None = Field(default=None, gt=0)
-    """The constant that losses are divided by, per run; None: the seat's max_tokens."""
+    """The constant that losses are divided by, per run. null: the seat's max_tokens."""
     clip: float | tuple[float, float] = 0.2
+    """How far the probability ratio of new to old weights may go from 1 before it stops to count: both ways, or down and
+    up."""
     ratio: Unit = "call"
+    """Whether a ratio, and an importance weight, is that of a whole `call` or of each `token`."""
     cap: float | None = Field(default=2.0, gt=0)
     """Greatest importance weight between learner and engine; null: no weight."""
     kl: float = Field(default=0.0, ge=0)
+    """Weight of the KL divergence from the first weights, which is added to the loss; 0: none."""
     epochs: int = Field(default=1, gt=0)
     """Updates per batch of rollouts."""
 
     eval: EvalConfig = EvalConfig()
+    """When the system is measured, and how."""
     checkpoint_every: int = Field(default=1, gt=0)
     """Steps between checkpoints; a killed training loses at most so many."""
 
@@ -158,30 +190,20 @@ class TrainConfig(LearnerConfig):
         return default if self.partner_noise == "auto" else self.partner_noise
 
 
+C = TypeVar("C")
+
+
+def one_of(config: C | None, settings: Mapping[str, Any]) -> C | None:
+    """`config` as it is. Raises `ConfigError` when the same settings come as keywords too, which would be ignored."""
+    if config is not None and settings:
+        raise ConfigError(
+            f"expected `config` or its settings as keywords, got both ({', '.join(settings)}); leave one out"
+        )
+    return config
+
+
 def parse_train(data: Mapping[str, Any] | None) -> TrainConfig:
     """The settings in the `train:` section. Raises `ConfigError` that names the key, what was expected and what came."""
     if data is None:
         raise ConfigError("expected a section `train:` with at least `seat:`, got none; name the seat that learns")
-    try:
-        return TrainConfig.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError("; ".join(map(_explain, error.errors()))) from None
-
-
-def _explain(problem: Any) -> str:
-    location = [str(part) for part in problem["loc"] if part not in ("float", "str")]
-    where = ".".join(["train", *location])
-    if problem["type"] == "extra_forbidden":
-        known = _known(location[:-1])
-        return f"unknown key {where!r}{nearest(location[-1], known)}; known here: {', '.join(sorted(known))}"
-    if problem["type"] == "missing":
-        return f"the key {where!r} is missing; add it"
-    came = problem.get("input")
-    shown = f", got {came!r}" if isinstance(came, str | int | float | bool | None) else ""
-    return f"{where}: {problem['msg'].removeprefix('Value error, ')}{shown}"
-
-
-def _known(location: list[str]) -> list[str]:
-    sections: dict[str, type[Section]] = {"items": ItemsConfig, "lora": LoraConfig, "eval": EvalConfig}
-    model = sections.get(location[0], TrainConfig) if location else TrainConfig
-    return list(model.model_fields)
+    return parse_section(TrainConfig, data, "train")

@@ -7,13 +7,14 @@ is a store. No model is loaded and nothing is written here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collabsim.config.assemble import make_system, make_task
-from collabsim.config.read import identity_fields, read_config
+from collabsim.config.read import identity_fields, read_config, run_place
 from collabsim.config.schema import Config
+from collabsim.paths import user_path
 from collabsim.seeds import digest
 
 from .launch import train
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from collabsim.system.system import System
     from collabsim.tasks import Task
 
-    from .launch import TrainResult
     from .metrics import TrainProgress
+    from .train_result import TrainResult
 
 
 @dataclass(frozen=True)
@@ -85,20 +86,19 @@ class Prepared:
 
 def prepare(path: Path, overrides: Sequence[str] = ()) -> Prepared:
     """Read a config file. Raises `ConfigError` and `DataError` for what cannot be meant."""
+    path = user_path(path, "CONFIG")
     config = read_config(path, overrides)
-    prepared = prepare_config(config, path.parent, Path())
-    out = Path(config.out).expanduser() if config.out else Path("runs") / f"{path.stem}-{training_identity(config)[:8]}"
-    return replace(prepared, out=out)
+    return prepare_config(config, path.parent, run_place(path, config.out, training_identity(config)))
 
 
 def prepare_config(config: Config, base: Path, out: Path) -> Prepared:
     """The same for a config that was read already; relative paths in it start from `base`."""
-    train = parse_train(config.train)
+    train = parse_train(config.section("train"))
     task = make_task(config, base)
     return Prepared(config, train, task, load_train_items(config.task, base, task, train.items), out, base)
 
 
 def training_identity(config: Config) -> str:
     """Hash of the config with its `train:` section, without the keys that say where and how fast it runs."""
-    section: Mapping[str, Any] = parse_train(config.train).model_dump(mode="json")
+    section: Mapping[str, Any] = parse_train(config.section("train")).model_dump(mode="json")
     return digest([identity_fields(config), section])

@@ -1,4 +1,4 @@
-"""Seconds of a step by what they were spent on.
+"""Measures the seconds of a step by activity.
 
 In: `with watch("rollout"): ...`. Out: seconds of this step and of the whole training, by name.
 """

@@ -2,7 +2,7 @@
 
 In: a system, a task, items to train on, settings, an open policy, a folder. Out: the content of `result.json`, beside
 metrics, checkpoints and the policy as a plain Hugging Face folder. The loop is `Training.run` and `Training.step`.
-What is chosen (the best checkpoint) is chosen on dev; the task's items are read before and after. Left out on purpose:
+The best checkpoint is chosen on dev; the task's items are evaluated before and after. Left out on purpose:
 how runs are made (`rollouts`), what a gradient is (`updates`), how weights reach the engine (`policy`).
 """
 
@@ -19,7 +19,7 @@ from collabsim.system.fitted import Fitted
 from collabsim.system.fitting import afit
 from collabsim.system.system import System
 
-from .batches import Batch, Source
+from .batches import Batch, BatchMaker
 from .evaluation import Evaluation, evaluate, gain, score
 from .losses import Loss
 from .metrics import Metrics, TrainProgress
@@ -71,9 +71,10 @@ class Training:
     # ---- the loop -----------------------------------------------------------------------------------------------------
 
     def run(self, prompt: str | None = None) -> dict[str, Any]:
-        """Train to the end and measure what came of it."""
+        """Train to the end and measure the result."""
         self.fit()
-        self.source = Source(self.live, self.items, self.config, plan_of(self.config, self.live), prompt)
+        plan = plan_of(self.config, self.live)
+        self.batch_maker = BatchMaker(self.live, self.items, self.config, plan, prompt)
         before = self.measure(BEFORE_FILE)
         self.resume()
         if self.done == 0 and self.checkpoints.last is None:
@@ -91,11 +92,9 @@ class Training:
         """One update: runs of the live system, a gradient, new weights in the engine, a look at dev, a checkpoint."""
         watch = self.watch.reset()
         with watch("rollout"):
-            batch = self.source.batch(self.policy.model, self.done, self.loss, self.concurrency)
+            batch = self.batch_maker.batch(self.policy.model, self.done, self.loss, self.concurrency)
         if batch.groups and not batch.counts.learner_calls:
-            self.progress.note(
-                f"step {self.done + 1}: no run asked {self.config.seat!r}, so there is nothing to learn from"
-            )
+            self.progress.note(f"step {self.done + 1}: no run asked {self.config.seat!r}, so the step changes nothing")
         with watch("learn"):
             self.lr = self.set_rate(self.done)
             stats = self.learn(batch)
@@ -117,8 +116,8 @@ class Training:
             self.policy.learner,
             self.optimizer,
             batch.rows,
-            self.source.loss_of_rows(self.loss),
-            divisor=self.source.divisor,
+            self.batch_maker.loss_of_rows(self.loss),
+            divisor=self.batch_maker.divisor,
             grad_clip=self.config.grad_clip,
             budget=self.config.micro_tokens,
             epochs=self.config.epochs,
@@ -127,7 +126,7 @@ class Training:
 
     @property
     def learner_tokens(self) -> int:
-        """What a budget counts: tokens that the learner wrote, or read where it writes none."""
+        """Tokens that count against the budget: written by the learner, or read where it writes none."""
         return self.trained if self.config.objective == "sft" else self.counts.learner_tokens
 
     @property
@@ -139,7 +138,7 @@ class Training:
     # ---- evaluation and choice ----------------------------------------------------------------------------------------
 
     def frozen(self) -> System:
-        """The system with the learner as it speaks now, its replies kept in the store under their weights' content."""
+        """The system with the learner's weights of now; the store keeps its replies under the content of these weights."""
         return self.live.replace(self.config.seat, self.policy.frozen())
 
     def look_at_dev(self) -> float | None:
@@ -155,17 +154,17 @@ class Training:
         """The system on the task's items with the weights of now; kept in `file`, and read from it by a resumed training."""
         if not self.config.eval.test:
             return None
-        kept = read_json(self.folder.file(file)) if file else None
-        if kept is not None:
-            return Evaluation.from_json(kept)
+        record = read_json(self.folder.file(file)) if file else None
+        if record is not None:
+            return Evaluation.from_json(record)
         self.progress.note(f"measuring the system on {len(self.task)} items")
         method, seed = self.config.eval.values, evaluation_seed(self.config.seed)
-        found = run_sync(
+        evaluation = run_sync(
             evaluate(self.frozen(), self.task, self.config.seat, seed, method=method, concurrency=self.concurrency)
         )
         if file:
-            write_json(self.folder.file(file), found.as_json())
-        return found
+            write_json(self.folder.file(file), evaluation.as_json())
+        return evaluation
 
     def choose(self) -> Checkpoint:
         """The best checkpoint by dev, or the last where dev was never looked at; its weights are in the policy then."""
@@ -179,14 +178,14 @@ class Training:
     # ---- what is kept -------------------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """What the protocol learns from dev, once, with the weights of the start; the same for the whole training."""
-        kept = read_json(self.folder.file(FITTED_FILE))
+        """Fit the protocol on dev, once, with the weights of the start; the result holds for the whole training."""
+        record = read_json(self.folder.file(FITTED_FILE))
         fitted = self.system.fitted
-        if kept is not None:
-            fitted = Fitted(**kept)
+        if record is not None:
+            fitted = Fitted(**record)
         elif self.task.dev and not fitted.inputs:
             start = self.system.replace(self.config.seat, self.policy.frozen())
-            fitted = run_sync(afit(start, self.task.dev, seed=self.config.seed))
+            fitted = run_sync(afit(start, self.task.dev, seed=self.config.seed, concurrency=self.concurrency))
             write_json(self.folder.file(FITTED_FILE), asdict(fitted))
         self.live = replace(self.system, fitted=fitted)
 
@@ -200,7 +199,7 @@ class Training:
             self.watch = Stopwatch(dict(position["seconds"]))
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Weights, optimiser and generators of a checkpoint; the engine speaks with them before anything is asked."""
+        """Restore weights, optimiser and generators of a checkpoint, and push the weights into the engine."""
         checkpoint.restore(self.policy.learner, self.optimizer)
         self.policy.push(checkpoint.revision)
 
@@ -256,15 +255,17 @@ class Training:
 
 
 def _gains(before: Evaluation, after: Evaluation) -> dict[str, Any]:
-    own = None if before.individual is None or after.individual is None else gain(before.individual, after.individual)
-    return {"system": gain(before.system, after.system), "individual": own}
+    individual = (
+        None if before.individual is None or after.individual is None else gain(before.individual, after.individual)
+    )
+    return {"system": gain(before.system, after.system), "individual": individual}
 
 
 def _loss(config: TrainConfig, policy: Policy) -> Loss:
     loss = config.policy_loss()
-    # A learner that speaks for itself samples from its own distribution. In float32 the rest is rounding that depends on the
-    # batch, and correcting it would only keep a resumed training from being the same to the last bit.
-    same = policy.model.engine_kind == "transformers" and policy.learner.dtype == "float32"
+    # An engine that shares the learner's weights samples from the learner's own distribution. In float32 the rest is rounding
+    # that depends on the batch, and correcting it would only keep a resumed training from being the same to the last bit.
+    same = policy.shares_weights and policy.learner.dtype == "float32"
     return replace(loss, cap=None) if same else loss
 
 

@@ -1,7 +1,7 @@
 """Items to train on that are in neither the task's items nor its dev items.
 
 In: the task section of a config and the task made of it. Out: items, disjoint from both by question. Left out on
-purpose: what the items are used for.
+purpose: the use of the items.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from collabsim.tasks.source_schemes import open_source
 from .settings import ItemsConfig
 
 
-def load_train_items(config: TaskConfig, base: Path, task: Task, wanted: ItemsConfig) -> tuple[Item, ...]:
-    """`wanted.limit` items (or as many as are left) of the same source, chosen by H(seed, item id).
+def load_train_items(config: TaskConfig, base: Path, task: Task, selection: ItemsConfig) -> tuple[Item, ...]:
+    """`selection.limit` items (or as many as are left) of the same source, chosen by H(seed, item id).
 
     Raises `DataError` when none is left, and what `load_task` raises.
     """
     origin = open_source(config.source, options=config.options, split=config.split, base=base, fields=config.fields)
-    split = wanted.split or ("train" if origin.endless or "train" in origin.splits else config.split)
-    kept_out = {question_key(item.question) for item in (*task.items, *task.dev)}
-    drawn = load_task(
+    split = selection.split or ("train" if origin.endless or "train" in origin.splits else config.split)
+    excluded = {question_key(item.question) for item in (*task.items, *task.dev)}
+    candidates = load_task(
         config.source,
         base=base,
         options=config.options,
         split=split,
         # A generator is asked for as many more as could be taken already; a table gives all it has.
-        limit=wanted.limit + len(kept_out) if origin.endless else None,
-        seed=wanted.seed,
+        limit=selection.limit + len(excluded) if origin.endless else None,
+        seed=selection.seed,
         filter=config.filter,
         floor=config.floor,
         prompt=config.prompt,
@@ -43,19 +43,19 @@ def load_train_items(config: TaskConfig, base: Path, task: Task, wanted: ItemsCo
         shuffle_options=config.shuffle_options,
         self_test=config.self_test,
     )
-    left = [item for item in drawn.items if question_key(item.question) not in kept_out]
+    left = [item for item in candidates.items if question_key(item.question) not in excluded]
     if not left:
         raise DataError(
-            f"task {task.name!r} leaves no item to train on: all {len(drawn.items)} of split {split!r} are its items or dev "
-            "items; lower task.limit or task.dev.limit, or name another train.items.split"
+            f"task {task.name!r} leaves no item to train on: all {len(candidates.items)} of split {split!r} are its items or "
+            "dev items; lower task.limit or task.dev.limit, or name another train.items.split"
         )
-    return tuple(choose(left, wanted.limit, wanted.seed))
+    return tuple(choose(left, selection.limit, selection.seed))
 
 
 def check_disjoint(items: tuple[Item, ...], task: Task) -> None:
     """Raises `DataError` when an item to train on is one of the task's items or dev items, by question."""
-    kept_out = {question_key(item.question) for item in (*task.items, *task.dev)}
-    shared = [item.question for item in items if question_key(item.question) in kept_out]
+    excluded = {question_key(item.question) for item in (*task.items, *task.dev)}
+    shared = [item.question for item in items if question_key(item.question) in excluded]
     if shared:
         raise DataError(
             f"{len(shared)} of {len(items)} items to train on are among the task's items or dev items (first: "

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from collabsim.report.progress import progress_bar
+from collabsim.report.progress_bar import progress_bar
 
 from .metrics import TrainProgress
 
@@ -34,8 +34,8 @@ class RichTrainProgress(RichNotes):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._bar = progress_bar(console, "steps · {task.fields[said]}")
-        self._task = self._bar.add_task("train", total=None, said="")
+        self._bar = progress_bar(console, "steps · {task.fields[summary]}")
+        self._task = self._bar.add_task("train", total=None, summary="")
         self._dev: float | None = None
 
     def __enter__(self) -> RichTrainProgress:
@@ -50,7 +50,7 @@ class RichTrainProgress(RichNotes):
     def start(self, total: int, done: int) -> None:
         """Begin, with what earlier sessions have done."""
         self._dev = None
-        self._bar.reset(self._task, total=total, completed=done, said="")
+        self._bar.reset(self._task, total=total, completed=done, summary="")
         if done:
             self.note(f"resuming after step {done} of {total}")
 
@@ -60,8 +60,8 @@ class RichTrainProgress(RichNotes):
         rewards = " ".join(f"{term} {value:.3f}" for term, value in step["reward"].items())
         dev = "" if self._dev is None else f" · dev {self._dev:.3f}"
         groups = step["groups"]
-        said = f"reward {rewards or '-'}{dev} · {groups['informative']}/{groups['all']} groups tell"
-        self._bar.update(self._task, completed=step["step"], said=said)
+        informative = f"{groups['informative']} of {groups['all']} groups informative"
+        self._bar.update(self._task, completed=step["step"], summary=f"reward {rewards or '-'}{dev} · {informative}")
 
 
 def show_training(values: Mapping[str, Any], out: Path, console: Console) -> None:
@@ -79,7 +79,7 @@ def show_training(values: Mapping[str, Any], out: Path, console: Console) -> Non
         f"{sum(cost['seconds'].values()):,.0f} s; {cost['without_learner']:,} runs without the learner",
         highlight=False,
     )
-    console.print(f"The policy is in [bold]{out / 'policy'}[/bold]: a pool member like any other.", highlight=False)
+    console.print(f"The policy is in [bold]{out / 'policy'}[/bold]: use it as the model of any seat.", highlight=False)
 
 
 def _before_and_after(values: Mapping[str, Any]) -> Table:
@@ -102,21 +102,23 @@ def _estimate(estimate: Mapping[str, Any]) -> str:
 
 
 def show_finetuning(values: Mapping[str, Any], tuned: Path, console: Console) -> None:
-    """Print what a fine-tuning came to: agreement, what each member learnt, and dev where it was looked at."""
+    """Print the result of a fine-tuning: agreement, replies that each member learnt from, and dev where it was evaluated."""
     members = values["members"]
     table = Table(header_style="bold", box=None, padding=(0, 2, 0, 0))
     for column in ("iteration", "debates", "consensus", "right (by gold)", *members, "dev"):
         table.add_column(column, justify="right")
-    for told in values["iterations"]:
-        right = "-" if told["consensus_right"] is None else f"{told['consensus_right']:.3f}"
-        learnt = (f"{sum(told['members'][name]['replies'].values()):,} replies" for name in members)
-        dev = "-" if told["dev"] is None else f"{told['dev']:.3f}"
-        table.add_row(str(told["iteration"]), str(told["debates"]), str(told["consensus"]), right, *learnt, dev)
+    for iteration in values["iterations"]:
+        right = "-" if iteration["consensus_right"] is None else f"{iteration['consensus_right']:.3f}"
+        learnt = (f"{sum(iteration['members'][name]['replies'].values()):,} replies" for name in members)
+        dev = "-" if iteration["dev"] is None else f"{iteration['dev']:.3f}"
+        table.add_row(
+            str(iteration["iteration"]), str(iteration["debates"]), str(iteration["consensus"]), right, *learnt, dev
+        )
     console.print(table)
     if values["dev"] is not None:
-        console.print(f"the debate on dev before: {values['dev'][0]:.3f}", highlight=False)
+        console.print(f"dev before fine-tuning: {values['dev'][0]:.3f}", highlight=False)
     if values["unchanged"]:
-        console.print(f"without local weights, and as they were: {', '.join(values['unchanged'])}", highlight=False)
+        console.print(f"not tuned, since they have no local weights: {', '.join(values['unchanged'])}", highlight=False)
     console.print(f"[dim]{values['definition']}[/dim]", highlight=False)
     console.print(f"The new pool: [bold]collabsim sweep {tuned}[/bold]", highlight=False, soft_wrap=True)
 
@@ -145,10 +147,11 @@ def show_comparison(values: Mapping[str, Any], console: Console) -> None:
         )
     for name, ratio in values["ratio"].items():
         low, high = ratio["ci95"] if ratio["ci95"] else (None, None)
-        shown = f"[dim]\\[{low:.2f}, {high:.2f}][/dim]" if low is not None else "[dim](the other may be 0)[/dim]"
+        none = "[dim](no interval: the second gain may be 0)[/dim]"
+        interval = none if low is None else f"[dim]\\[{low:.2f}, {high:.2f}][/dim]"
         value = "-" if ratio["value"] is None else f"{ratio['value']:.2f}"
-        console.print(f"ratio of mean gains {name}: {value} {shown}", highlight=False)
+        console.print(f"ratio of mean gains {name}: {value} {interval}", highlight=False)
     for protocol, rates in values.get("rates", {}).items():
-        said = ", ".join(f"{objective} {rate:g}" for objective, rate in rates.items())
-        console.print(f"learning rates chosen on dev, {protocol}: {said}", highlight=False)
+        chosen_rates = ", ".join(f"{objective} {rate:g}" for objective, rate in rates.items())
+        console.print(f"learning rates chosen on dev, {protocol}: {chosen_rates}", highlight=False)
     console.print(f"[dim]{values['definition']}[/dim]", highlight=False)

@@ -1,4 +1,4 @@
-"""One update of the learner: from groups of runs to gradients, and to a step of the optimiser.
+"""One update of the learner: turns groups of runs into gradients and a step of the optimiser.
 
 In: groups, a loss, a learner. Out: changed weights and what is logged of the update. The sum over all rows is divided by a
 constant of the config, so that micro-batches of any size add up to the same gradient. A loss or gradient that is not
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 
-class TokenScorer(Protocol):
-    """What an update needs of a learner; `policy.learner.Learner` has it."""
+class LogprobModel(Protocol):
+    """The part of a learner that an update needs; `policy.learner.Learner` has it."""
 
     def token_logprobs(self, rows: Sequence[TokenRow], temperature: float) -> list[Tensor]:
         """Differentiable log-probabilities of each row's ids given its prompt ids, tempered; one tensor per row."""
@@ -36,7 +36,7 @@ class TokenScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UpdateStats:
-    """What is logged of one update; means are over tokens unless they say otherwise."""
+    """Statistics of one update for the log; means are over tokens unless they say otherwise."""
 
     loss: float = 0.0
     grad_norm: float = 0.0
@@ -59,19 +59,19 @@ class UpdateStats:
 def examples(groups: Sequence[Group], loss: Loss) -> tuple[list[Example], Advantages]:
     """The rows of all runs that give a gradient, and how many do not."""
     runs = [(group, run) for group in groups for run in group.runs]
-    found = advantages(
+    group_advantages = advantages(
         [run.reward for _, run in runs],
         [group.id for group, _ in runs],
         loss.estimator,
-        called=[bool(run.rows) for _, run in runs],
+        called_R=[bool(run.rows) for _, run in runs],
     )
-    made = []
-    for (group, run), advantage in zip(runs, found.values, strict=True):
+    rows = []
+    for (group, run), advantage in zip(runs, group_advantages.values, strict=True):
         if advantage is None:
             continue
         scale = 1 / sum(map(len, run.rows)) if loss.norm == "run" else 1.0
-        made += [Example(row, advantage * group.weight, scale, group.id.item) for row in run.rows]
-    return made, found
+        rows += [Example(row, advantage * group.weight, scale, group.id.item) for row in run.rows]
+    return rows, group_advantages
 
 
 def micro_batches(rows: Sequence[Example], budget: int) -> Iterator[list[Example]]:
@@ -94,7 +94,7 @@ def _length(example: Example) -> int:
 
 
 def update(
-    learner: TokenScorer,
+    learner: LogprobModel,
     optimizer: Optimizer,
     rows: Sequence[Example],
     loss: Loss,
@@ -103,7 +103,7 @@ def update(
     grad_clip: float | None = 1.0,
     budget: int = 8192,
     epochs: int = 1,
-    reference: TokenScorer | None = None,
+    reference: LogprobModel | None = None,
 ) -> UpdateStats:
     """Change the weights by `epochs` steps over the rows; statistics are those of the last.
 
@@ -128,15 +128,15 @@ def update(
     return stats
 
 
-def _frozen(scorer: TokenScorer, batch: Sequence[Example]) -> list[Tensor]:
+def _frozen(model: LogprobModel, batch: Sequence[Example]) -> list[Tensor]:
     import torch
 
     with torch.no_grad():
-        return scorer.token_logprobs([one.row.tokens for one in batch], batch[0].row.temperature)
+        return model.token_logprobs([one.row.tokens for one in batch], batch[0].row.temperature)
 
 
 def _backward(
-    learner: TokenScorer,
+    learner: LogprobModel,
     batch: Sequence[Example],
     loss: Loss,
     divisor: float,
@@ -147,25 +147,25 @@ def _backward(
     import torch
 
     scores = learner.token_logprobs([one.row.tokens for one in batch], batch[0].row.temperature)
-    made = []
+    results = []
     for index, (one, new) in enumerate(zip(batch, scores, strict=True)):
         sampled = torch.tensor(one.row.logprobs, dtype=new.dtype, device=new.device)
         before = None if old is None else old[index]
         start = None if reference is None else reference[index]
-        lost = row_loss(loss, new, sampled, one.advantage, old=before, reference=start)
-        if not torch.isfinite(lost.value):
+        result = row_loss(loss, new, sampled, one.advantage, old=before, reference=start)
+        if not torch.isfinite(result.value):
             raise TrainingError(
-                f"the loss of item {one.item} is {float(lost.value.detach())}: expected a finite number. Its reply begins "
+                f"the loss of item {one.item} is {float(result.value.detach())}: expected a finite number. Its reply begins "
                 f"with the ids {list(one.row.tokens.ids[:8])}, its advantage is {one.advantage:.3g}; lower train.lr, or "
                 "train in float32"
             )
-        made.append(lost)
-    total = torch.stack([lost.value * one.scale for lost, one in zip(made, batch, strict=True)]).sum() / divisor
+        results.append(result)
+    total = torch.stack([result.value * one.scale for result, one in zip(results, batch, strict=True)]).sum() / divisor
     total.backward()
-    return made
+    return results
 
 
-def _checked_norm(learner: TokenScorer, rows: Sequence[Example], grad_clip: float | None) -> float:
+def _checked_norm(learner: LogprobModel, rows: Sequence[Example], grad_clip: float | None) -> float:
     """Norm of the gradient before it is clipped. Raises `TrainingError` when it is not finite."""
     import torch
 
@@ -187,17 +187,17 @@ def _stats(
     tokens = sum(len(one.row) for one in rows)
 
     def mean(name: str) -> float:
-        total = sum(getattr(lost, name) * len(one.row) for lost, one in zip(losses, ordered, strict=True))
+        total = sum(getattr(result, name) * len(one.row) for result, one in zip(losses, ordered, strict=True))
         return float(total / tokens)
 
     return UpdateStats(
-        loss=float(sum(float(lost.value.detach()) for lost in losses) / len(losses)),
+        loss=float(sum(float(result.value.detach()) for result in losses) / len(losses)),
         grad_norm=norm,
         rows=len(rows),
         tokens=tokens,
         gap=mean("gap"),
         weight=mean("weight"),
-        clipped=sum(lost.clipped for lost in losses) / len(losses),
+        clipped=sum(result.clipped for result in losses) / len(losses),
         kl=mean("kl"),
         nll=mean("nll"),
     )

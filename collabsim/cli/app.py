@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json as json_text
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,8 +96,24 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Measure and train the worth of each model inside a system of several language models.",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"collabsim {version('collabsim')}")
+        raise typer.Exit
+
+
+@app.callback()
+def collabsim(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Measure and train the worth of each model inside a system of several language models."""
+
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with pool, protocol and task.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of a table.")]
@@ -122,21 +137,16 @@ def sweep(
 ) -> None:
     """Evaluate coalitions of a pool and print what each member is worth. Run it again to resume."""
     from collabsim.cli import sweep_command as command
+    from collabsim.config.overrides import as_overrides
 
     flags = {"sweep.method": method, "task.limit": limit, "out": out, "store": store}
-    given = (f"{key}={_as_yaml(value)}" for key, value in flags.items() if value is not None)
-    overrides = [*(set_ or []), *given]
+    overrides = [*(set_ or []), *as_overrides(flags)]
     if dry_run:
         command.dry_run(config, overrides, as_json=json)
     elif show_prompts:
         command.show_prompts(config, overrides)
     else:
         command.run(config, overrides, as_json=json)
-
-
-def _as_yaml(value: str | int) -> str:
-    """A flag's value so that YAML reads the same: `--out 2024` is a folder and no number."""
-    return json_text.dumps(value, ensure_ascii=False)
 
 
 @app.command()
@@ -172,7 +182,7 @@ def protocols(
 @app.command()
 def tasks(
     name: Annotated[str | None, typer.Argument(help="One task, such as reasoning_gym:chain_sum or jsonl:FILE.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="A=B", help="Change a key of the task.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a key of the task.")] = None,
     json: Json = False,
 ) -> None:
     """List the data sets, or show one with an item as a model sees it."""
@@ -183,7 +193,7 @@ def tasks(
 
 @app.command()
 def score(
-    kind: Annotated[str, typer.Option(help="number | expression | exact | choice | text | code")],
+    kind: Annotated[str, typer.Option(help="number | expression | exact | choice | text | code | of a package")],
 ) -> None:
     """Score replies: JSON lines with response and gold on standard input, JSON lines with scores on standard output."""
     from collabsim.cli import score_command as command

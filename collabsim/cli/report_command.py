@@ -16,6 +16,7 @@ from rich.console import Console
 from collabsim.coalitions.answers_kept import read_answers
 from collabsim.errors import ConfigError, StoreError, nearest
 from collabsim.item import Verdict
+from collabsim.paths import user_path
 from collabsim.report.answers import list_answers
 from collabsim.report.terminal import show_values
 from collabsim.run_folder import OUTCOMES_FILE, RUN_FILE, VALUES_FILE, read_json
@@ -32,9 +33,9 @@ def run(folder: Path, *, svg: Path | None = None, as_json: bool) -> None:
     """
     if svg is not None and as_json:
         raise ConfigError("--json and --svg are two ways to show one result; give one of them")
-    values = _read_values(folder)
+    values = _read_values(user_path(folder, "DIR"))
     if svg is not None:
-        _replace(svg, picture(values))
+        _replace(user_path(svg, "--svg"), picture(values))
         Console().print(f"Drawn in [bold]{svg}[/bold]", highlight=False)
     elif as_json:
         sys.stdout.write(json.dumps(values, indent=1, ensure_ascii=False) + "\n")
@@ -50,7 +51,8 @@ def show_answers(folder: Path, verdict: str, *, as_json: bool) -> None:
     wanted = (*get_args(Verdict), "all")
     if verdict not in wanted:
         raise ConfigError(f"--answers: expected {', '.join(wanted)}, got {verdict!r}{nearest(verdict, wanted)}")
-    found = [answer for answer in read_answers(folder / OUTCOMES_FILE) if verdict in ("all", answer.verdict)]
+    answers = read_answers(user_path(folder, "DIR") / OUTCOMES_FILE)
+    found = [answer for answer in answers if verdict in ("all", answer.verdict)]
     if as_json:
         for answer in found:
             sys.stdout.write(json.dumps(answer._asdict(), ensure_ascii=False) + "\n")

@@ -17,9 +17,11 @@ import typer
 
 from collabsim.errors import DataError
 from collabsim.item import Score
-from collabsim.tasks import score_answer, scorer_for
+from collabsim.scorers import AnswerScorer, scorer_for
+from collabsim.tasks import score_answer
 
-FIELDS = ("response", "gold", "options", "tests", "entry_point", "finish")
+FIELDS = ("response", "gold", "options", "finish")
+"""Fields of a line that every kind may have; a scorer names the others that it reads."""
 
 
 def run(kind: str) -> None:
@@ -47,14 +49,16 @@ def scores(kind: str, lines: Iterable[bytes]) -> Iterator[Score]:
 
 def _score(kind: str, line: bytes, place: int) -> Score:
     try:
-        row = _row(line)
-        return score_answer(kind, row.pop("response"), row.pop("gold", None), **row)
+        scorer = scorer_for(kind)
+        row = _row(line, scorer)
+        fields = {name: row.pop(name) for name in scorer.fields if name in row}
+        return score_answer(kind, row.pop("response"), row.pop("gold", None), **row, fields=fields)
     except DataError as defect:
         return Score(None, "error", None, f"line {place}: {defect}")
 
 
-def _row(line: bytes) -> dict[str, Any]:
-    """The known fields of a line. Raises `DataError` naming what is wrong with it."""
+def _row(line: bytes, scorer: AnswerScorer) -> dict[str, Any]:
+    """The fields of a line that its kind reads. Raises `DataError` naming what is wrong with it."""
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -63,10 +67,12 @@ def _row(line: bytes) -> dict[str, Any]:
         raise DataError(f"expected an object with response and gold, got {type(row).__name__}")
     if "response" not in row:
         raise DataError("no field 'response'")
-    if "gold" not in row and not row.get("tests"):
+    if "gold" not in row and not any(row.get(name) for name in scorer.judged_by):
         raise DataError("no field 'gold'")
     return {
-        name: row[name] for name in FIELDS if name in row and (row[name] is not None or name in ("response", "gold"))
+        name: row[name]
+        for name in (*FIELDS, *scorer.fields)
+        if name in row and (row[name] is not None or name in ("response", "gold"))
     }
 
 

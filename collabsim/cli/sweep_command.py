@@ -13,17 +13,17 @@ from rich.console import Console
 
 from collabsim.coalitions.forecast import forecast
 from collabsim.coalitions.sweep import Sweep, plan_sweep
-from collabsim.config.assemble import make_system, make_task
-from collabsim.config.read import default_out, identity_fields, read_config
+from collabsim.config.assemble import make_system, make_task, open_store
+from collabsim.config.read import config_identity, identity_fields, read_config, run_place
 from collabsim.config.schema import Config
 from collabsim.context import Recorder
 from collabsim.episode import Call, Reply
-from collabsim.errors import ConfigError
 from collabsim.loop import run_sync
-from collabsim.report.progress import RichProgress
+from collabsim.paths import user_path
+from collabsim.report.progress_bar import RichProgress
 from collabsim.report.terminal import show_values
 from collabsim.request import Request
-from collabsim.store import GenerationStore, default_path
+from collabsim.store import GenerationStore
 from collabsim.system.fitting import afit
 from collabsim.system.system import System
 from collabsim.tasks import Task
@@ -41,18 +41,11 @@ class Prepared:
 
 def prepare(path: Path, overrides: Sequence[str]) -> Prepared:
     """Read a config and build what it describes, with a store in memory; nothing is generated or written."""
+    path = user_path(path, "CONFIG")
     config = read_config(path, overrides)
     task = make_task(config, path.parent)
-    out = _user_path("out", config.out) if config.out else default_out(path, config)
+    out = run_place(path, config.out, config_identity(config))
     return Prepared(config, make_system(config, GenerationStore(None), path.parent), task, out)
-
-
-def _user_path(key: str, text: str) -> Path:
-    """A path of the config, with `~` for the user's home folder."""
-    try:
-        return Path(text).expanduser()
-    except RuntimeError:
-        raise ConfigError(f"{key}: {text!r} begins with a home folder that cannot be found; name it in full") from None
 
 
 def _planned(prepared: Prepared, *, keep: bool, progress: RichProgress | None = None) -> Sweep:
@@ -78,9 +71,8 @@ def run(path: Path, overrides: Sequence[str], *, as_json: bool) -> None:
     prepared = prepare(path, overrides)
     progress = RichProgress(console)
     sweep = _planned(prepared, keep=True, progress=progress)
-    named = prepared.config.store
     # The store's file is made when nothing of the config can be wrong any more.
-    with GenerationStore(_user_path("store", named) if named else default_path()) as store:
+    with open_store(prepared.config.store) as store:
         try:
             with progress:
                 result = run_sync(replace(sweep, system=replace(sweep.system, store=store)).arun())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from collections import Counter
@@ -11,12 +10,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.console import Console
 
+from collabsim.config.assemble import load_section
+from collabsim.config.expected import known_keys
+from collabsim.config.overrides import apply_override
+from collabsim.config.read import parse_section
+from collabsim.config.schema import TaskConfig
 from collabsim.errors import ConfigError, nearest
-from collabsim.report.task_listing import golds, show_facts, show_item, show_list
-from collabsim.tasks import Task, list_tasks, load_task
+from collabsim.report.task_listing import show_facts, show_item, show_list
+from collabsim.tasks import Task, list_tasks
 from collabsim.tasks.data_sets import DATA_SETS
 from collabsim.tasks.moco import moco_folder
 from collabsim.tasks.option_order import gold_histogram
@@ -33,9 +36,20 @@ def run(name: str | None, overrides: Sequence[str], *, as_json: bool) -> None:
     if name is None:
         _show_all(as_json=as_json)
         return
-    settings = {**_defaults(name), **_settings(overrides)}
-    task = load_task(name, base=Path(), **settings)
-    _show_one(task, as_json=as_json)
+    _show_one(load_section(_section(name, overrides), Path()), as_json=as_json)
+
+
+def _section(name: str, overrides: Sequence[str]) -> TaskConfig:
+    """The `task:` section of this source: its defaults here, and `--set` as in a config, with or without `task.` before
+    a key."""
+    data: dict[str, Any] = {"source": name, **_defaults(name)}
+    known = [key for key in known_keys(TaskConfig) if key != "source"]
+    for override in overrides:
+        key = (override := override.strip().removeprefix("task.")).partition("=")[0].partition(".")[0].strip()
+        if "=" in override and key not in known:
+            raise ConfigError(f"--set: a task has no key {key!r}{nearest(key, known)}; it has {', '.join(known)}")
+        apply_override(data, override, TaskConfig, example="key=value, for example options={min_terms: 2}")
+    return parse_section(TaskConfig, data, "task")
 
 
 def _defaults(name: str) -> dict[str, Any]:
@@ -44,30 +58,6 @@ def _defaults(name: str) -> dict[str, Any]:
         return {"limit": SHOWN_ITEMS}
     known = name.removeprefix("moco:") in DATA_SETS and moco_folder() is not None
     return {"dev": {"limit": ALL}} if known else {}
-
-
-def _settings(overrides: Sequence[str]) -> dict[str, Any]:
-    settings: dict[str, Any] = {}
-    for override in overrides:
-        key, separator, value = override.partition("=")
-        if not separator:
-            raise ConfigError(f"--set {override!r}: expected key=value, for example options={{min_terms: 2}}")
-        settings[_setting(key.removeprefix("task."))] = _value(override, value)
-    return settings
-
-
-def _setting(key: str) -> str:
-    known = [name for name in inspect.signature(load_task).parameters if name not in ("source", "base")]
-    if key not in known:
-        raise ConfigError(f"--set: a task has no key {key!r}{nearest(key, known)}; it has {', '.join(known)}")
-    return key
-
-
-def _value(override: str, text: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--set {override!r}: not valid YAML: {getattr(error, 'problem', error)}; mend it") from None
 
 
 def _show_all(*, as_json: bool) -> None:
@@ -99,7 +89,7 @@ def _show_one(task: Task, *, as_json: bool) -> None:
             "id": item.id,
             "messages": [message._asdict() for message in item.view.messages],
             "gold": item.gold_text,
-            "golds": golds(item),
+            "golds": item.scorer.shown_golds(item),
         }
         sys.stdout.write(json.dumps({**facts, "example": shown}, indent=1, ensure_ascii=False) + "\n")
         return

@@ -1,4 +1,4 @@
-"""What stands beside every accuracy: how often nothing could be read, how often a reply was cut, what a blind guess scores.
+"""Rates reported beside every accuracy: unreadable answers, truncated replies, and the score of a blind guess.
 
 In: complete tables of a sweep. Out: rates in [0, 1] for the system, for every seat alone and for every coalition of `v`, and
 a sentence for each of them that makes the accuracies doubtful. Left out on purpose: verdicts of single answers; those
@@ -25,7 +25,7 @@ UNREADABLE = 0.5
 def answer_rates(table: GameTable, alone: GameTable, plan: Plan, task: Task) -> dict[str, Any]:
     """Unparsed and truncated shares of `system` (all players) and of each seat alone, of each coalition, and chance."""
     everyone = masks.full(len(table.players))
-    kept = [task.item(item) for item in table.item_ids]
+    items = [task.item(item) for item in table.item_ids]
     seats = list(enumerate(alone.players))
     return {
         "unparsed": {
@@ -36,7 +36,7 @@ def answer_rates(table: GameTable, alone: GameTable, plan: Plan, task: Task) -> 
             "system": table.cut_rate(everyone),
             **{seat: alone.cut_rate(1 << place) for place, seat in seats},
         },
-        "chance": sum(item.chance for item in kept) / len(kept),
+        "chance": sum(item.chance for item in items) / len(items),
         "v": {
             masks.label(table.players, mask): {
                 "unparsed": table.rate("unparsed", mask),
@@ -49,7 +49,7 @@ def answer_rates(table: GameTable, alone: GameTable, plan: Plan, task: Task) -> 
 
 def warnings(rates: Mapping[str, Any], task: Task) -> list[str]:
     """Sentences about what makes the accuracies doubtful."""
-    found = [
+    sentences = [
         f"{share:.0%} of the answers of {name} could not be read (truncated: {rates['truncated'][name]:.0%}); compare "
         "what was asked with what came: collabsim report DIR --answers unparsed"
         for name, share in rates["unparsed"].items()
@@ -57,8 +57,8 @@ def warnings(rates: Mapping[str, Any], task: Task) -> list[str]:
     ]
     golds = gold_histogram(task.items)
     if golds.flagged:
-        found.append(
+        sentences.append(
             f"{golds.share:.0%} of the golds are {golds.majority}: always answering {golds.majority} scores as much; "
             "set task.shuffle_options: true"
         )
-    return found
+    return sentences

@@ -1,4 +1,4 @@
-"""Why the answers of a run scored as they did, read back from its folder.
+"""Reads the judgement of every answer back from a run folder.
 
 In: the folder's SQLite file, of a run that is finished, stopped or going on. Out: one entry for every final text of every
 run, with the judgement that was made of it then. Nothing is scored again and nothing is written.
@@ -47,16 +47,16 @@ def read_answers(path: Path) -> Iterator[KeptAnswer]:
 
     Raises `ConfigError` when there is none, or one of before judgements were kept; `StoreError` when it cannot be read.
     """
-    with kept(path) as file:
-        known = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
-        if "judgement" not in known:
+    with open_outcomes(path) as file:
+        tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
+        if "judgement" not in tables:
             raise ConfigError(f"{path} has no judgements: it is of an older collabsim; run its sweep again elsewhere")
         yield from map(KeptAnswer._make, file.execute(_RUNS))
 
 
 @contextmanager
-def kept(path: Path) -> Iterator[sqlite3.Connection]:
-    """The SQLite file of a run folder, to be read only.
+def open_outcomes(path: Path) -> Iterator[sqlite3.Connection]:
+    """The SQLite file of a run folder, opened for reading only.
 
     Raises `ConfigError` when there is none, `StoreError` when it cannot be read, then or inside the context.
     """

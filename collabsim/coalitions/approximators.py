@@ -30,7 +30,7 @@ from collabsim.seeds import derive_seed
 PREFIX = "shapiq:"
 _GLOBALS = threading.RLock()
 
-Outcome = Callable[[int], float | None]
+ItemLookup = Callable[[int], float | None]
 """Outcome of one item by mask; None or NaN when it is missing."""
 
 
@@ -56,10 +56,10 @@ def plan(name: str, n: int, budget: int, seed: int) -> tuple[int, ...]:
         raise ConfigError(
             f"expected a budget below 2**{n} = {1 << n} evaluations for {n} players, got {budget}; use exact instead"
         )
-    asked: set[int] = {0, masks.full(n)}
+    evaluated: set[int] = {0, masks.full(n)}
 
     def game(mask: int) -> float:
-        asked.add(mask)
+        evaluated.add(mask)
         return float(masks.size(mask))
 
     unseen = np.flatnonzero(np.abs(_approximate(name, n, budget, seed, game)) < 1e-9)
@@ -68,14 +68,14 @@ def plan(name: str, n: int, budget: int, seed: int) -> tuple[int, ...]:
             f"a budget of {budget} is too small for {name} with {n} players: {len(unseen)} of them would never be "
             "seen and get 0; raise the budget"
         )
-    return tuple(sorted(asked))
+    return tuple(sorted(evaluated))
 
 
-def values(name: str, n: int, budget: int, seed: int, outcome: Outcome) -> Floats:
+def values(name: str, n: int, budget: int, seed: int, outcome: ItemLookup) -> Floats:
     """Shapley values [n] of one item from the coalitions of `plan(name, n, budget, seed)`.
 
     `outcome` is asked for planned masks only. Raises as `plan` does, `MissingOutcomesError` when an outcome is missing,
-    and `ConfigError` when the approximator chooses coalitions by the outcomes it saw and so leaves its plan.
+    and `ConfigError` when the approximator chooses coalitions by earlier outcomes and so leaves its plan.
     """
     planned = frozenset(plan(name, n, budget, seed))
 
@@ -106,23 +106,23 @@ def _approximate(name: str, n: int, budget: int, seed: int, game: Callable[[int]
     try:
         with warnings.catch_warnings(), _seeded_globals(seed):
             warnings.simplefilter("ignore")
-            found = approximator.approximate(budget, batch)
+            values_by_player = approximator.approximate(budget, batch)
     except (ValueError, IndexError, ZeroDivisionError, np.linalg.LinAlgError) as error:
         raise ConfigError(
             f"{name} cannot work with a budget of {budget} for {n} players ({error}); change the budget"
         ) from error
-    return np.array([float(found[(player,)]) for player in range(n)])
+    return np.array([float(values_by_player[(player,)]) for player in range(n)])
 
 
 def _build(name: str, n: int, seed: int) -> Any:
     classes = _classes()
     kind = classes.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
     if kind is None:
-        near = difflib.get_close_matches(name, approximators(), n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        close = difflib.get_close_matches(name, approximators(), n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}? " if close else ""
         raise ConfigError(f"no approximator is called {name!r}; {hint}there are {', '.join(approximators())}")
-    taken = inspect.signature(kind.__init__).parameters
-    options = {option: value for option, value in {"index": "SV", "max_order": 1}.items() if option in taken}
+    parameters = inspect.signature(kind.__init__).parameters
+    options = {option: value for option, value in {"index": "SV", "max_order": 1}.items() if option in parameters}
     try:
         return kind(n=n, random_state=seed, **options)
     except ImportError as error:

@@ -1,8 +1,8 @@
-"""How many calls and tokens each run took, read back from a run folder.
+"""Reads the number of calls and tokens of each run back from a run folder.
 
 In: the folder's SQLite file, of a run that is finished, stopped or going on. Out: one entry for every run. Calls count
-whether or not their generations were there already: this is what a run takes by itself, not what a sweep paid. Nothing is
-written.
+whether or not their generations were in the store: the numbers are those of a run by itself, not the cost of the sweep.
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from collabsim.coalitions.answers_kept import kept
+from collabsim.coalitions.answers_kept import open_outcomes
 
 # Places 5 and 6 of a call are its tokens: see `outcomes._call_fields`.
 _RUNS = """
@@ -23,7 +23,7 @@ FROM run ORDER BY item, kind, coalition
 
 
 class KeptCalls(NamedTuple):
-    """What one run took."""
+    """Calls and tokens of one run."""
 
     kind: str
     """`alone` for a seat's own answer outside the protocol, else `coalition`."""
@@ -45,5 +45,5 @@ def read_calls(path: Path) -> Iterator[KeptCalls]:
 
     Raises `ConfigError` when there is none, `StoreError` when it cannot be read.
     """
-    with kept(path) as file:
+    with open_outcomes(path) as file:
         yield from map(KeptCalls._make, file.execute(_RUNS))

@@ -1,4 +1,4 @@
-"""What a sweep will take, before it runs.
+"""Forecasts the size of a sweep before it runs: runs, calls, generations and tokens.
 
 In: a planned sweep. Out: the exact number of runs, and upper bounds of calls, generations and tokens. Generations are far
 fewer than calls where answers do not depend on the coalition: a seat's opening answer is made once for all of them.
@@ -23,11 +23,11 @@ APPLICATION = "application"
 def forecast(sweep: Sweep) -> dict[str, int | None]:
     """Counts of a sweep that starts from nothing; what the store and the run folder hold comes off them.
 
-    None where it cannot be known: the calls of a foreign graph are its own affair.
+    None where it cannot be known: a foreign graph does not declare its calls.
     """
     system, plan = sweep.system, sweep.plan
     if system.protocol.family == APPLICATION:
-        runs = {"coalition_runs": len(plan), "own_answer_runs": len(sweep.own_seats) * len(sweep.task.items)}
+        runs = {"coalition_runs": len(plan), "own_answer_runs": len(sweep.runs.seats) * len(sweep.task.items)}
         unknown = dict.fromkeys(("calls_at_most", "generations_at_most", "completion_tokens_at_most"))
         dev = {"dev_runs": len(system.pool) * len(sweep.task.dev)}
         return {"items": len(sweep.task.items), "players": len(sweep.players), **runs, **dev, **unknown}
@@ -80,8 +80,8 @@ def calls_per_run(system: System) -> Callable[[frozenset[str]], int]:
 
 def _openings(system: System) -> dict[str, int]:
     """Seat to its nodes that ask for the opening answer."""
-    found: dict[str, int] = {}
+    openings: dict[str, int] = {}
     for node in ask_nodes(system.graph.builder).values():
         if isinstance(node, Ask) and node.prompt is opening and node.draw == 0:
-            found[node.seat] = 1
-    return found
+            openings[node.seat] = 1
+    return openings

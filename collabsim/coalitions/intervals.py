@@ -19,12 +19,19 @@ from collabsim.errors import ConfigError, MissingOutcomesError
 from collabsim.seeds import derive_seed
 
 RARE_BELOW = 15
-"""With fewer telling items than this the t interval of a mean is not to be trusted."""
+"""With fewer informative items than this the t interval of a mean is not to be trusted."""
 CARRIED_BELOW = 5.0
-"""Nor when the spread rests on fewer items than this."""
+"""The t interval is not to be trusted either when fewer items than this carry the spread."""
 TOLERANCE = 1e-9
 """Values per item closer than this are equal: scores are sums of a few fractions, the rest is rounding."""
 MAX_T_DRAWS = 20_000
+
+
+class Interval(NamedTuple):
+    """The ends of a 95% interval."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +45,14 @@ class Estimate:
     ci95: tuple[float, float]
     n_items: int
     nonzero: int
-    """How many items tell something: see `intervals`."""
+    """Number of informative items: see `intervals`."""
     rare: bool
-    """Fewer than 15 telling items, or a spread carried by fewer than 5: the interval is the conservative one."""
+    """Fewer than 15 informative items, or a spread carried by fewer than 5: the interval is the conservative one."""
+
+    @property
+    def interval(self) -> Interval:
+        """`ci95` by name: `low` and `high`."""
+        return Interval(*self.ci95)
 
 
 class Intervals(NamedTuple):
@@ -63,7 +75,7 @@ def intervals(
 ) -> Intervals:
     """Means over items of `values` [m, k] with t intervals at `confidence`, one level or one per column.
 
-    A column is **rare** when fewer than 15 items tell something. An item tells something when its value is not the
+    A column is **rare** when fewer than 15 items are informative. An item is informative when its value is not the
     commonest one: a nonzero marginal where most are zero, a failure where nearly all succeed (a Shapley value per item
     is 1/n and not 0 when everybody is right, so counting nonzero values alone would miss that). Where `marginals`
     [m, k] are given (for values from orders: `Chains.marginals(after=1)`), the item must also have a nonzero one.
@@ -74,7 +86,7 @@ def intervals(
     columns and a single item.
 
     Known limit: with near-perfect pools (each member right on 98% of the items or more) of 8 or more members, exact
-    values hang on failures that a sample may not hold, and coverage can fall to 0.9 with 15 to 30 telling items.
+    values depend on failures that a sample may not contain, and coverage can fall to 0.9 with 15 to 30 informative items.
 
     Raises `MissingOutcomesError` when there is no item or a value is not finite, `ConfigError` for a confidence outside
     (0, 1).
@@ -82,21 +94,21 @@ def intervals(
     m = len(values)
     if m == 0 or not np.isfinite(values).all():
         raise MissingOutcomesError(f"expected a finite value for each of at least one item, got {m} item(s)")
-    mean = values.mean(axis=0)
-    told = m - _commonest(values)
+    mean_C = values.mean(axis=0)
+    informative_C = m - _commonest(values)
     if marginals is not None:
-        told = np.minimum(told, (np.abs(marginals) > TOLERANCE).sum(axis=0))
-    squares = ((values - mean) ** 2).sum(axis=0)
-    fourths = ((values - mean) ** 4).sum(axis=0)
-    rare = (told < RARE_BELOW) | (squares**2 < CARRIED_BELOW * fourths)
+        informative_C = np.minimum(informative_C, (np.abs(marginals) > TOLERANCE).sum(axis=0))
+    squares_C = ((values - mean_C) ** 2).sum(axis=0)
+    fourths_C = ((values - mean_C) ** 4).sum(axis=0)
+    rare_C = (informative_C < RARE_BELOW) | (squares_C**2 < CARRIED_BELOW * fourths_C)
     ends = np.array(support)[:, None]
-    padded_mean = (values.sum(axis=0) + ends.sum(axis=0)) / (m + 2)
-    padded_squares = ((values - padded_mean) ** 2).sum(axis=0) + ((ends - padded_mean) ** 2).sum(axis=0)
-    count = np.where(rare, m + 2, max(m, 2))
-    se = np.sqrt(np.where(rare, padded_squares, squares) / (count * (count - 1)))
-    half = _t_quantile(confidence, count - 1) * se
-    centre = np.where(rare, padded_mean, mean)
-    return Intervals(mean, se, centre - half, centre + half, told.astype(np.int64), rare)
+    padded_mean_C = (values.sum(axis=0) + ends.sum(axis=0)) / (m + 2)
+    padded_squares_C = ((values - padded_mean_C) ** 2).sum(axis=0) + ((ends - padded_mean_C) ** 2).sum(axis=0)
+    count_C = np.where(rare_C, m + 2, max(m, 2))
+    se_C = np.sqrt(np.where(rare_C, padded_squares_C, squares_C) / (count_C * (count_C - 1)))
+    half_C = _t_quantile(confidence, count_C - 1) * se_C
+    centre_C = np.where(rare_C, padded_mean_C, mean_C)
+    return Intervals(mean_C, se_C, centre_C - half_C, centre_C + half_C, informative_C.astype(np.int64), rare_C)
 
 
 def estimates(
@@ -132,7 +144,7 @@ class Difference:
 
 
 def pairwise_differences(values: Floats, *, seed: int = 0) -> tuple[Difference, ...]:
-    """Which members differ: all pairs of columns of `values` [m, n] with simultaneous 95% intervals.
+    """Differences between members: all pairs of columns of `values` [m, n] with simultaneous 95% intervals.
 
     The width is the 95% quantile of max |t| over the pairs under the correlations of the members' means (single-step
     max-t, Westfall and Young 1993), from seeded draws of a multivariate t. A rare pair (see `intervals`) has no
@@ -166,7 +178,7 @@ def _max_t(values: Floats, first: Any, second: Any, pairs: Intervals, seed: int)
 
 
 def _commonest(values: Floats) -> NDArray[np.int64]:
-    """How many items share the commonest value, per column of [m, k]."""
+    """Number of items that share the commonest value, per column of [m, k]."""
     ranked = np.sort(values, axis=0)
     rows = np.arange(len(values))[:, None]
     starts = np.vstack([np.ones((1, values.shape[1]), bool), np.diff(ranked, axis=0) > TOLERANCE])

@@ -30,8 +30,8 @@ def mask_of(players: Sequence[str], names: Iterable[str]) -> int:
     mask = 0
     for name in names:
         if name not in players:
-            near = difflib.get_close_matches(name, players, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
+            close = difflib.get_close_matches(name, players, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
             raise ConfigError(f"no player is called {name!r}; {hint}the players are {', '.join(players) or '(none)'}")
         mask |= 1 << players.index(name)
     return mask
@@ -85,7 +85,7 @@ def without(mask: int, index: int) -> int:
 
 
 def size(mask: int) -> int:
-    """How many players are in the coalition."""
+    """Number of players in the coalition."""
     return mask.bit_count()
 
 

@@ -80,8 +80,8 @@ class Chains:
         1/n, and what it brings then is on the table for every item. Unbiased; a row need not sum to v(N) - v(empty).
         """
         n = self.orders.shape[1]
-        first: Floats = (self.alone - self.along[:, :1]) / max(n, 1)
-        return first + self.marginals(after=1)
+        first_MN: Floats = (self.alone - self.along[:, :1]) / max(n, 1)
+        return first_MN + self.marginals(after=1)
 
     def marginals(self, after: int = 0) -> Floats:
         """The marginal of each player in its item's order [m, n], set to 0 where fewer than `after` went before.
@@ -89,11 +89,11 @@ class Chains:
         `after=1` is what `intervals` counts as marginals of a member; the mean of `after=2` is unbiased for
         `values.shapley_after_two`.
         """
-        by_place = np.diff(self.along, axis=1)
-        by_place[:, :after] = 0.0
-        by_player = np.zeros_like(by_place)
-        np.put_along_axis(by_player, self.orders, by_place, axis=1)
-        return by_player
+        by_place_MN = np.diff(self.along, axis=1)
+        by_place_MN[:, :after] = 0.0
+        by_player_MN = np.zeros_like(by_place_MN)
+        np.put_along_axis(by_player_MN, self.orders, by_place_MN, axis=1)
+        return by_player_MN
 
 
 def evaluate_orders(orders: Mapping[str, Order], lookup: Lookup) -> Chains:

@@ -1,6 +1,6 @@
 """The outcomes of a run folder: one SQLite file with every finished run and one copy of every generation it used.
 
-In: episodes. Out: the rows of earlier sessions, so that a sweep goes on where it stopped. One row per (kind, coalition,
+In: episodes. Out: the runs of earlier sessions, so that a sweep goes on where it stopped. One row per (kind, coalition,
 item, replica); the last complete one wins. Coalitions are kept by names, never as bare masks. The folder is
 self-contained: a call points to its generation by key, and the generation is in the same file.
 """
@@ -53,13 +53,13 @@ KEEP_GENERATION = (
 )
 
 # Calls without a key (see `_call_fields`): they are in no store, so they count with the run that made them.
-PAST_SEATS = """
+UNPAIRED_CALLS = """
     SELECT count(*), coalesce(sum(json_extract(call.value, '$[5]')), 0), coalesce(sum(json_extract(call.value, '$[6]')), 0)
     FROM run, json_each(run.calls) AS call
     WHERE json_extract(call.value, '$[4]') = '' AND json_extract(call.value, '$[7]') != 'overflow'"""
 
 
-class Row(NamedTuple):
+class RecordedRun(NamedTuple):
     """One finished run as it is read back."""
 
     kind: Kind
@@ -80,27 +80,27 @@ def was_cut(episode: Episode) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a sweep took. Tokens are those of generations that were made, not of those that were reused."""
+    """Costs of a sweep. Tokens are those of new generations, not of reused ones."""
 
     runs: int = 0
     """Runs of the system; the seats' own answers outside it are not counted here, but their calls are below."""
     calls: int = 0
     generated: int = 0
-    """Generations made by recorded runs; what a killed session made and had no time to record is `reused` later."""
+    """Generations made by recorded runs. A reply that a killed session generated but did not record is `reused` later."""
     reused: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
     def plus(self, kind: Kind, episode: Episode) -> Cost:
         """The cost with one more episode."""
-        made = [call for call in episode.calls if not call.reused]
+        generated = [call for call in episode.calls if not call.reused]
         return Cost(
             runs=self.runs + (kind == "coalition"),
             calls=self.calls + len(episode.calls),
-            generated=self.generated + len(made),
-            reused=self.reused + len(episode.calls) - len(made),
-            prompt_tokens=self.prompt_tokens + sum(call.usage.prompt_tokens for call in made),
-            completion_tokens=self.completion_tokens + sum(call.usage.completion_tokens for call in made),
+            generated=self.generated + len(generated),
+            reused=self.reused + len(episode.calls) - len(generated),
+            prompt_tokens=self.prompt_tokens + sum(call.usage.prompt_tokens for call in generated),
+            completion_tokens=self.completion_tokens + sum(call.usage.completion_tokens for call in generated),
         )
 
 
@@ -110,18 +110,20 @@ class OutcomeLog:
     def __init__(self, path: Path | None, store: GenerationStore) -> None:
         self._journal = Journal(path, SCHEMA) if path is not None else None
         self._store = store
-        self._known: set[str] = set()
+        self._written: set[str] = set()
         """Keys of generations and texts that this session has already written."""
         self._last: Future[int] | None = None
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[RecordedRun]:
         """Every recorded run, failed ones included."""
         if self._journal is None:
             return
-        cut = """final LIKE '%"length"]%'"""  # ids are hexadecimal: only a finish can say it
+        cut = """final LIKE '%"length"]%'"""  # ids are hexadecimal, so only a finish can match
         for row in self._journal.read(f"SELECT kind, coalition, item, outcome, verdict, error, {cut} FROM run"):
             kind, coalition, item, outcome, verdict, error, was_cut = row
-            yield Row(kind, coalition, item, outcome, verdict, json.loads(error) if error else None, bool(was_cut))
+            yield RecordedRun(
+                kind, coalition, item, outcome, verdict, json.loads(error) if error else None, bool(was_cut)
+            )
 
     def record(self, kind: Kind, coalition: str, episode: Episode) -> None:
         """Queue an episode, with the generations and texts that are not in the file yet."""
@@ -132,8 +134,8 @@ class OutcomeLog:
         final = []
         for place, output in enumerate(episode.final):
             text_id = digest(output.text)[:24]
-            if text_id not in self._known:
-                self._known.add(text_id)
+            if text_id not in self._written:
+                self._written.add(text_id)
                 statements.append(("INSERT OR IGNORE INTO text VALUES (?, ?)", (text_id, output.text)))
             final.append([text_id, output.weight, output.finish])
             if place < len(episode.scores):
@@ -160,17 +162,17 @@ class OutcomeLog:
         self._last = self._journal.append_all(statements)
 
     def _new_judgement(self, key: tuple[str, str, str], score: Score) -> list[Statement]:
-        if "\n".join(key) in self._known:
+        if "\n".join(key) in self._written:
             return []
-        self._known.add("\n".join(key))
-        found = (score.score, score.verdict, score.extracted, score.reason)
-        return [("INSERT OR REPLACE INTO judgement VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, *found))]
+        self._written.add("\n".join(key))
+        judgement = (score.score, score.verdict, score.extracted, score.reason)
+        return [("INSERT OR REPLACE INTO judgement VALUES (?, ?, ?, ?, ?, ?, ?)", (*key, *judgement))]
 
     def _new_generations(self, calls: tuple[Call, ...]) -> Iterator[Statement]:
         for call in calls:
             # A run that waited for another's generation may be recorded before the run that made it.
-            if call.key and (call.key not in self._known or not call.reused):
-                self._known.add(call.key)
+            if call.key and (call.key not in self._written or not call.reused):
+                self._written.add(call.key)
                 usage = (call.usage.prompt_tokens, call.usage.completion_tokens)
                 reply = self._store.get_encoded(call.key)
                 yield KEEP_GENERATION, (call.key, reply, int(not call.reused), *usage)
@@ -181,25 +183,25 @@ class OutcomeLog:
             self._last.result()
 
     def cost(self) -> Cost | None:
-        """What all sessions of this run folder took; None when nothing is kept."""
+        """Costs of all sessions of this run folder; None when nothing is kept."""
         if self._journal is None:
             return None
         ((runs,),) = self._journal.read("SELECT count(*) FROM run WHERE kind = 'coalition'")
         ((calls,),) = self._journal.read("SELECT coalesce(sum(n_calls), 0) FROM run")
-        ((made, prompt, completion),) = self._journal.read(
+        ((generated, prompt, completion),) = self._journal.read(
             "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(completion_tokens), 0) "
             "FROM generation WHERE made"
         )
-        ((past, past_prompt, past_completion),) = self._journal.read(PAST_SEATS)
-        made, prompt, completion = made + past, prompt + past_prompt, completion + past_completion
-        return Cost(runs, calls, made, max(calls - made, 0), prompt, completion)
+        ((unpaired, unpaired_prompt, unpaired_completion),) = self._journal.read(UNPAIRED_CALLS)
+        generated, prompt, completion = generated + unpaired, prompt + unpaired_prompt, completion + unpaired_completion
+        return Cost(runs, calls, generated, max(calls - generated, 0), prompt, completion)
 
     def unpaired(self) -> int:
-        """Recorded calls that went past the seats: see `Call.paired`."""
+        """Recorded calls that were not made through a seat: see `Call.paired`."""
         if self._journal is None:
             return 0
-        ((past, _, _),) = self._journal.read(PAST_SEATS)
-        return int(past)
+        ((count, _, _),) = self._journal.read(UNPAIRED_CALLS)
+        return int(count)
 
     def flush(self) -> None:
         """Wait until everything is in the file. Raises `StoreError` when something could not be written."""

@@ -1,8 +1,8 @@
-"""What a sweep evaluates: which coalitions on which items, for each way of estimating values.
+"""The plan of a sweep: which coalitions are run on which items, for each method of estimating values.
 
 In: a method, the players, the item ids, a seed. Out: an explicit plan, made before anything runs, so that its size can be
-printed, a sweep can be resumed, and nothing in it depends on outcomes. Pure; how values come out of it is `values`' and
-`valuation`'s business.
+printed, a sweep can be resumed, and nothing in it depends on outcomes. Pure. Left out on purpose: how values are computed
+from it (`values`, `valuation`).
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ class Plan:
     seed: int = 0
 
     def __len__(self) -> int:
-        return sum(len(asked) for asked in self.coalitions.values())
+        return sum(len(coalitions) for coalitions in self.coalitions.values())
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
         """All (item id, mask), item by item: what coalitions of one item share is then still in memory."""
-        return ((item, mask) for item, asked in self.coalitions.items() for mask in asked)
+        return ((item, mask) for item, coalitions in self.coalitions.items() for mask in coalitions)
 
     def common_masks(self) -> list[int]:
         """Coalitions that every item is evaluated under, small ones first."""
-        each = [set(asked) for asked in self.coalitions.values()]
+        each = [set(coalitions) for coalitions in self.coalitions.values()]
         return sorted(set.intersection(*each), key=lambda mask: (mask.bit_count(), mask)) if each else []
 
 

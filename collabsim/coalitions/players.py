@@ -1,6 +1,6 @@
-"""Players: what a coalition switches.
+"""Players: the seats, models or nodes that coalitions switch on and off.
 
-In: a system. Out: player names and what each of them stands for. A player is a seat, a model with all its seats at once,
+In: a system. Out: player names, and the seats of each. A player is a seat, a model with all its seats at once,
 or a node of a foreign graph.
 """
 

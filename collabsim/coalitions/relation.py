@@ -1,4 +1,4 @@
-"""Do individual and compositional strength rank the members of a pool alike?
+"""Tests whether individual and compositional strength rank the members of a pool alike.
 
 In: per-item matrices [m, n] over the same items and members: individual scores v({i}), a compositional value (Shapley),
 and, if there, leave-one-out and the Shapley part after two predecessors. Out: a verdict from pairs of members, and
@@ -48,7 +48,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """How the members' individual strengths and values go together. None = not to be claimed from these data."""
+    """Correlation of the members' individual strengths with their values. None: these data do not support a number."""
 
     pearson: float | None
     spearman: float | None
@@ -81,16 +81,16 @@ def relation(
 
     See `verdict_of` for the rule and `correlation` for the numbers. Raises `ConfigError` when shapes differ.
     """
-    named = {"shapley": value, "leave_one_out": leave_one_out, "shapley_after_two": shapley_after_two}
-    given = {name: matrix for name, matrix in named.items() if matrix is not None}
-    for name, matrix in given.items():
+    candidates = {"shapley": value, "leave_one_out": leave_one_out, "shapley_after_two": shapley_after_two}
+    matrices = {name: matrix for name, matrix in candidates.items() if matrix is not None}
+    for name, matrix in matrices.items():
         if matrix.ndim != 2 or matrix.shape != individual.shape:
             raise ConfigError(
                 f"expected {name} and individual as [items, members] of one shape, "
                 f"got {list(matrix.shape)} and {list(individual.shape)}"
             )
     verdict, pairs = verdict_of(individual, value)
-    return Relation(verdict, pairs, {name: correlation(individual, matrix) for name, matrix in given.items()})
+    return Relation(verdict, pairs, {name: correlation(individual, matrix) for name, matrix in matrices.items()})
 
 
 def verdict_of(individual: Floats, value: Floats) -> tuple[Verdict, tuple[Pair, ...]]:
@@ -115,8 +115,8 @@ def verdict_of(individual: Floats, value: Floats) -> tuple[Verdict, tuple[Pair, 
     k = len(pairs)
     both = np.hstack([matrix[:, first] - matrix[:, second] for matrix in (individual, value)])
     levels = np.repeat([1 - ERROR_RATE / k, 1 - ERROR_RATE], 2 * k)
-    found = intervals(np.hstack([both, both]), confidence=levels)
-    signs = _sign(found).reshape(2, 2, k)  # level (strict, loose) x strength x pair
+    differences = intervals(np.hstack([both, both]), confidence=levels)
+    signs = _sign(differences).reshape(2, 2, k)  # level (strict, loose) x strength x pair
     calls, agree = signs.prod(axis=1)
     verdict: Verdict = "undecided"
     if (calls < 0).any():
@@ -124,9 +124,8 @@ def verdict_of(individual: Floats, value: Floats) -> tuple[Verdict, tuple[Pair, 
     elif (agree > 0).all():
         verdict = "aligned"
     names: dict[int, PairVerdict] = {1: "concordant", -1: "inverted", 0: "undecided"}
-    return verdict, tuple(
-        Pair(i, j, _span(found, at), _span(found, k + at), names[int(calls[at])]) for at, (i, j) in enumerate(pairs)
-    )
+    spans = [(_span(differences, at), _span(differences, k + at)) for at in range(k)]
+    return verdict, tuple(Pair(i, j, *spans[at], names[int(calls[at])]) for at, (i, j) in enumerate(pairs))
 
 
 def correlation(individual: Floats, value: Floats) -> Correlation:

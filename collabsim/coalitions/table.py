@@ -1,6 +1,6 @@
 """The game table: every outcome by (coalition, item), in memory.
 
-In: outcomes as they come, in any order. Out: columns for the maths, and a precise account of what is missing. A missing
+In: outcomes as they come, in any order. Out: columns for the maths, and a list of the missing outcomes. A missing
 outcome is NaN and never a number.
 """
 
@@ -20,7 +20,7 @@ Column = NDArray[np.float64]
 """Outcomes of one coalition, [n_items], in the order of the table's items."""
 
 VERDICTS: tuple[Verdict | None, ...] = (None, *get_args(Verdict))
-"""None where nobody spoke."""
+"""None where no seat replied."""
 
 
 class GameTable:
@@ -76,15 +76,15 @@ class GameTable:
         """All 2^n columns, [n_items, 2^n]. Raises `MissingOutcomesError` when any outcome is missing."""
         return np.stack([self.column(mask) for mask in range(1 << len(self.players))], axis=1)
 
-    def missing(self, wanted: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Those of the wanted (item id, mask) that have no outcome."""
-        return [(item, mask) for item, mask in wanted if not self.has(item, mask)]
+    def missing(self, runs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Those of the runs, as (item id, mask), that have no outcome."""
+        return [(item, mask) for item, mask in runs if not self.has(item, mask)]
 
     def only(self, item_ids: Collection[str]) -> GameTable:
         """A table of these items alone, in this table's order."""
-        kept = [item for item in self.item_ids if item in item_ids]
-        rows = [self._row[item] for item in kept]
-        table = GameTable(self.players, kept)
+        ids = [item for item in self.item_ids if item in item_ids]
+        rows = [self._row[item] for item in ids]
+        table = GameTable(self.players, ids)
         table._columns = {mask: column[rows] for mask, column in self._columns.items()}
         table._verdicts = {mask: verdicts[rows] for mask, verdicts in self._verdicts.items()}
         table._cut = {mask: cut[rows] for mask, cut in self._cut.items()}

@@ -1,4 +1,4 @@
-"""From outcomes to `values.json`: what every player is worth, how sure that is, and what exactly was measured.
+"""Computes `values.json` from outcomes: the value of every player, its uncertainty, and the definitions behind it.
 
 In: complete tables and the plan they come from. Out: one JSON-able dictionary. All intervals are for the population of
 items, with items as the sampling unit; the definitions behind every number (floor, alone, absent, roles) stand beside it.
@@ -42,8 +42,8 @@ def valuate(
     dropped: int = 0,
 ) -> dict[str, Any]:
     """All values of a sweep without its cost. Raises `MissingOutcomesError` when the tables are not complete."""
-    individual = _individual(alone, players)
-    found = _estimators(plan)(table, plan)
+    individual_MN = _individual(alone, players)
+    results = _estimators(plan)(table, plan)
     rates = answer_rates(table, alone, plan, task)
     return {
         "players": list(players.names),
@@ -51,12 +51,12 @@ def valuate(
         "dropped_items": dropped,
         "method": plan.method,
         "v": {masks.label(table.players, mask): v for mask, v in table.means(plan.common_masks()).items()},
-        **{name: _by_player(players, estimate) for name, estimate in found["estimates"].items()},
-        "individual": _by_player(players, _own_estimates(individual)),
-        "interaction": found.get("interaction"),
-        "efficiency_gap": found["efficiency_gap"],
-        "differences": _differences(players.names, found.get("shapley"), plan.seed),
-        "relation": _relation(players.names, individual, found),
+        **{name: _by_player(players, estimate) for name, estimate in results["estimates"].items()},
+        "individual": _by_player(players, _own_estimates(individual_MN)),
+        "interaction": results.get("interaction"),
+        "efficiency_gap": results["efficiency_gap"],
+        "differences": _differences(players.names, results.get("shapley"), plan.seed),
+        "relation": _relation(players.names, individual_MN, results),
         "rates": rates,
         "warnings": warnings(rates, task),
         "definitions": definitions(system, plan, players),
@@ -72,15 +72,15 @@ def _individual(alone: GameTable, players: Players) -> Floats:
 
 
 def _with_answers(individual: Floats) -> list[bool]:
-    """Which players have answers of their own."""
+    """For each player, whether it has answers of its own."""
     return [not np.isnan(column).any() for column in individual.T]
 
 
 def _own_estimates(individual: Floats) -> tuple[Estimate | None, ...]:
     """An estimate for every player that has answers of its own."""
     answers = _with_answers(individual)
-    found = iter(estimates(individual[:, answers], support=(0.0, 1.0)) if any(answers) else ())
-    return tuple(next(found) if has else None for has in answers)
+    remaining = iter(estimates(individual[:, answers], support=(0.0, 1.0)) if any(answers) else ())
+    return tuple(next(remaining) if has else None for has in answers)
 
 
 # ---- one estimator per method: (table, plan) -> estimates by name, per-item matrices, efficiency gap -----------------
@@ -91,19 +91,19 @@ def _estimators(plan: Plan) -> Any:
 
 
 def _exact(table: GameTable, plan: Plan) -> dict[str, Any]:
-    dense, n = table.dense(), plan.n_players
-    shapley = values.shapley(dense, table.players)
+    outcomes_MS, n = table.dense(), plan.n_players
+    shapley_MN = values.shapley(outcomes_MS, table.players)
     return {
-        "shapley": shapley,
-        "leave_one_out": values.leave_one_out(dense, n),
-        "after_two": values.shapley_after_two(dense),
-        "interaction": _pairs(table.players, values.interaction(dense)),
-        "efficiency_gap": values.efficiency_gap(shapley, dense),
+        "shapley": shapley_MN,
+        "leave_one_out": values.leave_one_out(outcomes_MS, n),
+        "after_two": values.shapley_after_two(outcomes_MS),
+        "interaction": _pairs(table.players, values.interaction(outcomes_MS)),
+        "efficiency_gap": values.efficiency_gap(shapley_MN, outcomes_MS),
         "estimates": {
-            "shapley": estimates(shapley),
-            "leave_one_out": estimates(values.leave_one_out(dense, n)),
-            "leave_one_out_split": estimates(values.leave_one_out_split(dense, n)),
-            "banzhaf": estimates(values.banzhaf(dense)),
+            "shapley": estimates(shapley_MN),
+            "leave_one_out": estimates(values.leave_one_out(outcomes_MS, n)),
+            "leave_one_out_split": estimates(values.leave_one_out_split(outcomes_MS, n)),
+            "banzhaf": estimates(values.banzhaf(outcomes_MS)),
         },
     }
 
@@ -111,12 +111,12 @@ def _exact(table: GameTable, plan: Plan) -> dict[str, Any]:
 def _leave_one_out(table: GameTable, plan: Plan) -> dict[str, Any]:
     n = plan.n_players
     columns = {mask: table.column(mask) for mask in plan.common_masks()}
-    loo = values.leave_one_out(columns, n, table.players)
+    leave_one_out_MN = values.leave_one_out(columns, n, table.players)
     return {
-        "leave_one_out": loo,
-        "efficiency_gap": values.efficiency_gap(loo, columns),
+        "leave_one_out": leave_one_out_MN,
+        "efficiency_gap": values.efficiency_gap(leave_one_out_MN, columns),
         "estimates": {
-            "leave_one_out": estimates(loo),
+            "leave_one_out": estimates(leave_one_out_MN),
             "leave_one_out_split": estimates(values.leave_one_out_split(columns, n)),
         },
     }
@@ -124,14 +124,14 @@ def _leave_one_out(table: GameTable, plan: Plan) -> dict[str, Any]:
 
 def _permutation(table: GameTable, plan: Plan) -> dict[str, Any]:
     chains = evaluate_orders({item: plan.orders[item] for item in table.item_ids}, table.outcome)
-    shapley = chains.shapley()
+    shapley_MN = chains.shapley()
     ends = {0: table.column(0), masks.full(plan.n_players): table.column(masks.full(plan.n_players))}
     return {
-        "shapley": shapley,
+        "shapley": shapley_MN,
         "after_two": chains.marginals(after=2),
-        "efficiency_gap": values.efficiency_gap(shapley, ends),
+        "efficiency_gap": values.efficiency_gap(shapley_MN, ends),
         "estimates": {
-            "shapley": estimates(shapley, marginals=chains.marginals(after=1)),
+            "shapley": estimates(shapley_MN, marginals=chains.marginals(after=1)),
             "leave_one_out": _last_places(chains),
         },
     }
@@ -140,11 +140,11 @@ def _permutation(table: GameTable, plan: Plan) -> dict[str, Any]:
 def _last_places(chains: Chains) -> tuple[Estimate | None, ...]:
     """Leave-one-out from the items in whose order a player came last: a random share of them, at no further run."""
     marginals, last = chains.marginals(), chains.orders[:, -1:]
-    found: list[Estimate | None] = []
+    by_player: list[Estimate | None] = []
     for player in range(chains.orders.shape[1]):
-        own = marginals[last[:, 0] == player, player]
-        found.append(mean_interval(own) if len(own) else None)
-    return tuple(found)
+        own_M = marginals[last[:, 0] == player, player]
+        by_player.append(mean_interval(own_M) if len(own_M) else None)
+    return tuple(by_player)
 
 
 def _approximated(table: GameTable, plan: Plan) -> dict[str, Any]:
@@ -152,12 +152,12 @@ def _approximated(table: GameTable, plan: Plan) -> dict[str, Any]:
         state = approximators.item_seed(plan.seed, item)
         return approximators.values(plan.method, plan.n_players, plan.budget, state, lambda m: table.outcome(item, m))
 
-    shapley = np.stack([of_item(item) for item in table.item_ids])
+    shapley_MN = np.stack([of_item(item) for item in table.item_ids])
     ends = {0: table.column(0), masks.full(plan.n_players): table.column(masks.full(plan.n_players))}
     return {
-        "shapley": shapley,
-        "efficiency_gap": values.efficiency_gap(shapley, ends),
-        "estimates": {"shapley": estimates(shapley)},
+        "shapley": shapley_MN,
+        "efficiency_gap": values.efficiency_gap(shapley_MN, ends),
+        "estimates": {"shapley": estimates(shapley_MN)},
     }
 
 
@@ -165,12 +165,12 @@ def _approximated(table: GameTable, plan: Plan) -> dict[str, Any]:
 
 
 def estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:
-    """An estimate as it stands in `values.json`; None where nothing can be said."""
+    """An estimate in the form of `values.json`; None where there is none."""
     return None if estimate is None else {**asdict(estimate), "ci95": list(estimate.ci95)}
 
 
-def _by_player(players: Players, found: Sequence[Estimate | None]) -> dict[str, Any]:
-    return {name: estimate_json(estimate) for name, estimate in zip(players.names, found, strict=True)}
+def _by_player(players: Players, by_bit: Sequence[Estimate | None]) -> dict[str, Any]:
+    return {name: estimate_json(estimate) for name, estimate in zip(players.names, by_bit, strict=True)}
 
 
 def _pairs(names: Sequence[str], interaction: Floats) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _pairs(names: Sequence[str], interaction: Floats) -> dict[str, Any]:
 
 
 def _differences(names: Sequence[str], shapley: Floats | None, seed: int) -> list[dict[str, Any]] | None:
-    """Which members differ in Shapley value: all pairs, with intervals that hold for all of them at once."""
+    """Differences of members in Shapley value: all pairs, with intervals that hold for all of them at once."""
     if shapley is None:
         return None
     return [
@@ -198,8 +198,8 @@ def _differences(names: Sequence[str], shapley: Floats | None, seed: int) -> lis
     ]
 
 
-def _relation(names: Sequence[str], individual: Floats, found: dict[str, Any]) -> dict[str, Any]:
-    """How individual and compositional strength go together; the compositional value is Shapley, or else leave-one-out.
+def _relation(names: Sequence[str], individual: Floats, matrices: dict[str, Any]) -> dict[str, Any]:
+    """The relation of individual and compositional strength; the compositional value is Shapley, or else leave-one-out.
 
     Over the players that have answers of their own.
     """
@@ -207,21 +207,21 @@ def _relation(names: Sequence[str], individual: Floats, found: dict[str, Any]) -
     if not all(answers):
         names = [name for name, has in zip(names, answers, strict=True) if has]
         kinds = ("shapley", "leave_one_out", "after_two")
-        found = {kind: found[kind][:, answers] for kind in kinds if found.get(kind) is not None}
+        matrices = {kind: matrices[kind][:, answers] for kind in kinds if matrices.get(kind) is not None}
         individual = individual[:, answers]
-    value = found["shapley"] if "shapley" in found else found["leave_one_out"]
+    value = matrices["shapley"] if "shapley" in matrices else matrices["leave_one_out"]
     result: Relation = relation(
-        individual, value, leave_one_out=found.get("leave_one_out"), shapley_after_two=found.get("after_two")
+        individual, value, leave_one_out=matrices.get("leave_one_out"), shapley_after_two=matrices.get("after_two")
     )
     counts = {"concordant": 0, "inverted": 0, "undecided": 0}
     for pair in result.pairs:
         counts[pair.verdict] += 1
     correlations = {name: asdict(entry) for name, entry in result.correlations.items()}
-    if "shapley" not in found:
+    if "shapley" not in matrices:
         correlations.pop("shapley")
     return {
         "verdict": result.verdict,
-        "value": "shapley" if "shapley" in found else "leave_one_out",
+        "value": "shapley" if "shapley" in matrices else "leave_one_out",
         "pairs": counts,
         "inverted": [[names[p.first], names[p.second]] for p in result.pairs if p.verdict == "inverted"],
         "spearman": result.correlations["shapley"].spearman,
@@ -230,7 +230,7 @@ def _relation(names: Sequence[str], individual: Floats, found: dict[str, Any]) -
 
 
 def definitions(system: System, plan: Plan, players: Players) -> dict[str, Any]:
-    """What the numbers mean: printed with every result."""
+    """The definitions of the numbers, printed with every result."""
     by = "by dev score" if system.fitted.dev_scores else "in the item's own order"
     chosen = {role: system.roles.get(role, f"the first present seat {by}") for role in system.protocol.roles}
     return {

@@ -65,15 +65,15 @@ def interaction(outcomes: Floats, players: Sequence[str] | None = None) -> Float
     `shapley` does.
     """
     n = _n_players(outcomes, players)
-    result = np.zeros((len(outcomes), n, n))
+    interaction_MNN = np.zeros((len(outcomes), n, n))
     weight_of_size = np.array([1 / ((n - 1) * comb(n - 2, size)) for size in range(n - 1)])
-    sizes = _sizes(max(n - 1, 0))[None]
+    sizes_1H = _sizes(max(n - 1, 0))[None]
     for i in range(n):
-        marginals = _difference(outcomes, i)  # a game of the other players, with bit i squeezed out
+        marginals_MH = _difference(outcomes, i)  # a game of the other players, with bit i squeezed out
         for j in range(i + 1, n):
-            weights = weight_of_size[_without_bit(sizes, j - 1)[0]]
-            result[:, i, j] = result[:, j, i] = _difference(marginals, j - 1) @ weights
-    return result
+            weights = weight_of_size[_without_bit(sizes_1H, j - 1)[0]]
+            interaction_MNN[:, i, j] = interaction_MNN[:, j, i] = _difference(marginals_MH, j - 1) @ weights
+    return interaction_MNN
 
 
 def individual(outcomes: Columns | Floats, n: int, players: Sequence[str] | None = None) -> Floats:
@@ -90,20 +90,20 @@ def leave_one_out(outcomes: Columns | Floats, n: int, players: Sequence[str] | N
     Zero for every one of several redundant players, and no sum is promised. Raises as `individual` does.
     """
     whole = masks.full(n)
-    columns = _columns(outcomes, (whole, *(masks.without(whole, i) for i in range(n))), n, players)
-    return columns[:, :1] - columns[:, 1:]
+    outcomes_MC = _columns(outcomes, (whole, *(masks.without(whole, i) for i in range(n))), n, players)
+    return outcomes_MC[:, :1] - outcomes_MC[:, 1:]
 
 
 def leave_one_out_split(outcomes: Columns | Floats, n: int, players: Sequence[str] | None = None) -> Floats:
-    """Leave-one-out plus an equal share of what it leaves over, so that rows sum to v(N) - v(empty): [m, n].
+    """Leave-one-out plus an equal share of the remainder, so that rows sum to v(N) - v(empty): [m, n].
 
     The ENSC value (equal split of the non-separable contribution, Moulin 1985). As an estimate of the Shapley value it
     is biased, yet it can have less error on homogeneous pools with few items. Also needs the empty coalition.
     """
-    raw = leave_one_out(outcomes, n, players)
-    gain = _gain(outcomes, n, players)
-    split: Floats = raw + (gain - raw.sum(axis=1))[:, None] / max(n, 1)
-    return split
+    raw_MN = leave_one_out(outcomes, n, players)
+    gain_M = _gain(outcomes, n, players)
+    split_MN: Floats = raw_MN + (gain_M - raw_MN.sum(axis=1))[:, None] / max(n, 1)
+    return split_MN
 
 
 def efficiency_gap(values: Floats, outcomes: Columns | Floats, players: Sequence[str] | None = None) -> float:
@@ -112,15 +112,15 @@ def efficiency_gap(values: Floats, outcomes: Columns | Floats, players: Sequence
     About 1e-16 for exact Shapley values; sampling noise around 0 for estimates; no promise for other values. `values`
     is [m, n]; needs the empty and the full coalition of the same items.
     """
-    gain = _gain(outcomes, values.shape[1], players)
-    return float((values.sum(axis=1) - gain).mean())
+    gain_M = _gain(outcomes, values.shape[1], players)
+    return float((values.sum(axis=1) - gain_M).mean())
 
 
 def _gain(outcomes: Columns | Floats, n: int, players: Sequence[str] | None) -> Floats:
     """v(N) - v(empty) per item, [m]."""
-    columns = _columns(outcomes, (0, masks.full(n)), n, players)
-    gain: Floats = columns[:, 1] - columns[:, 0]
-    return gain
+    outcomes_MC = _columns(outcomes, (0, masks.full(n)), n, players)
+    gain_M: Floats = outcomes_MC[:, 1] - outcomes_MC[:, 0]
+    return gain_M
 
 
 def _weighted_marginals(outcomes: Floats, n: int, weight_of_size: Floats) -> Floats:
@@ -128,11 +128,11 @@ def _weighted_marginals(outcomes: Floats, n: int, weight_of_size: Floats) -> Flo
 
     Differences are taken before the weights, so a player that never matters gets an exact 0.
     """
-    result = np.zeros((len(outcomes), n))
-    sizes = _sizes(n)[None]
+    values_MN = np.zeros((len(outcomes), n))
+    sizes_1S = _sizes(n)[None]
     for i in range(n):
-        result[:, i] = _difference(outcomes, i) @ weight_of_size[_without_bit(sizes, i)[0]]
-    return result
+        values_MN[:, i] = _difference(outcomes, i) @ weight_of_size[_without_bit(sizes_1S, i)[0]]
+    return values_MN
 
 
 def _difference(outcomes: Floats, i: int) -> Floats:

@@ -21,6 +21,7 @@ from collabsim.context import Limits
 from collabsim.errors import ConfigError, nearest
 from collabsim.foreign.absence import FILE_MODULE, GOTO, WORDS
 from collabsim.foreign.graph_system import GraphSystem, from_graph
+from collabsim.paths import user_path
 from collabsim.pool import Pool
 from collabsim.seeds import digest
 from collabsim.store import GenerationStore
@@ -77,7 +78,8 @@ def load_object(reference: str, base: Path, key: str) -> Any:
     if not separator or not place or not name:
         raise ConfigError(f"{key}: expected 'package.module:name' or 'file.py:name', got {reference!r}")
     try:
-        module = _file_module(base / place) if place.endswith(".py") else importlib.import_module(place)
+        is_file = place.endswith(".py")
+        module = _file_module(base / user_path(place, key)) if is_file else importlib.import_module(place)
     except ImportError as error:
         raise ConfigError(f"{key}: {place!r} cannot be imported: {error}") from error
     found: Any = module
@@ -90,7 +92,7 @@ def load_object(reference: str, base: Path, key: str) -> Any:
 
 def _file_module(path: Path) -> ModuleType:
     """The module of a file, run once per process."""
-    path = path.expanduser().resolve()
+    path = path.resolve()
     if not path.is_file():
         raise ImportError(f"there is no file {str(path)!r}")
     name = f"{FILE_MODULE}{path.stem}_{digest(str(path))[:8]}"

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from collabsim.config.schema import Config, SeatConfig
+from collabsim.config.schema import Config, SeatConfig, TaskConfig
 from collabsim.context import Limits
 from collabsim.models.resolve import resolve_model
+from collabsim.paths import user_path
 from collabsim.pool import Pool, Seat
-from collabsim.store import GenerationStore
+from collabsim.store import GenerationStore, default_path
 from collabsim.system.system import System
 from collabsim.tasks import Task, load_task
 
@@ -29,6 +30,9 @@ def make_pool(seats: Mapping[str, SeatConfig]) -> Pool:
 
 
 def _make_seat(name: str, config: SeatConfig, models: dict[str, BaseChatModel]) -> Seat:
+    user_path(
+        config.model, f"model of {name!r}"
+    )  # a `~` that names no home folder is refused before anything is loaded
     spec = config.model_dump_json(include={"model", "engine", "base_url", "revision", "options"})
     if spec not in models:
         models[spec] = resolve_model(
@@ -51,7 +55,11 @@ def _make_seat(name: str, config: SeatConfig, models: dict[str, BaseChatModel]) 
 
 def make_task(config: Config, base: Path) -> Task:
     """The task of the config; relative paths start from `base`."""
-    task = config.task
+    return load_section(config.task, base)
+
+
+def load_section(task: TaskConfig, base: Path) -> Task:
+    """The task that a `task:` section describes; relative paths start from `base`. Raises what `load_task` raises."""
     return load_task(
         task.source,
         base=base,
@@ -77,7 +85,7 @@ def make_system(config: Config, store: GenerationStore, base: Path = Path()) -> 
 
         return make_graph_system(config, make_pool(config.pool), make_pool(config.helpers), store, base)
     return System(
-        protocol=config.protocol.name,  # type: ignore[arg-type]
+        protocol=config.protocol.name,
         pool=make_pool(config.pool),
         options=config.protocol.options,
         helpers=make_pool(config.helpers),
@@ -88,3 +96,8 @@ def make_system(config: Config, store: GenerationStore, base: Path = Path()) -> 
         store=store,
         limits=Limits(on_overflow=config.sweep.on_overflow),
     )
+
+
+def open_store(named: str | None) -> GenerationStore:
+    """The generation store that `store:` names, or the user's own. Raises `ConfigError` and `StoreError`."""
+    return GenerationStore(user_path(named, "store") if named else default_path())

@@ -1,1 +1,1 @@
-"""Foreign graphs: existing LangGraph applications as systems, and the chat model that lets them speak through seats."""
+"""Foreign graphs: existing LangGraph applications as systems, and the chat model that sends their calls through seats."""

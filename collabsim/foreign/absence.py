@@ -1,7 +1,7 @@
-"""How a node of a foreign graph abstains.
+"""Rules by which a node of a foreign graph abstains.
 
-In: what a user wrote for a node under `absent=`. Out: an `Absence`, ready to act in the node's place, or a `ConfigError`
-where the graph would stop without a word. A node that is off still runs as a step: its edges fire, the topology stays.
+In: a user's rule for a node under `absent=`. Out: an `Absence`, ready to act in the node's place, or a `ConfigError` where
+the graph would stop silently. A node that is off still runs as a step: its edges fire, the topology stays.
 
 The rules: `skip` (no update), `pass` (the node's input is its update), `unavailable` (of a tool node: every pending call
 is answered with a message that says so), `goto:NODE`, an update, a `Command`, or a function in the node's place.
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 WORDS = ("skip", "pass", "unavailable")
 GOTO = "goto:"
 FILE_MODULE = "_collabsim_"
-"""How the names of modules begin that were read from a file: `_collabsim_<stem>_<digest of the path>`."""
+"""Prefix of the names of modules that were read from a file: `_collabsim_<stem>_<digest of the path>`."""
 UNAVAILABLE = "This tool is not available."
-Builder = Any  # StateGraph with its four type parameters, of which nothing is known here
+Builder = Any  # StateGraph with its four type parameters, which are not known here
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """What happens in a node's place when the node is off."""
+    """The action in a node's place when the node is off."""
 
     word: str
     """The rule in words: it is part of the system's identity and of its reports."""
     act: Callable[[Any, RunnableConfig], Awaitable[Any]]
     """(the node's input, config) -> the update."""
     routes: bool
-    """Whether it says by itself where the run goes on."""
+    """Whether it chooses the next node by itself."""
     may_be_off: bool = False
     """Whether coalitions switch the node itself, and not only seats that it asks."""
 
 
 def absence_of(builder: Builder, node: str, rule: Any) -> Absence:
-    """The rule of a node, checked against its graph; `rule` None is what suits the node.
+    """The rule of a node, checked against its graph; `rule` None: `unavailable` for tool nodes, else `skip`.
 
-    Raises `ConfigError` for an unknown rule or state key, and where the rule leaves the run without a way on.
+    Raises `ConfigError` for an unknown rule or state key, and where the rule leaves the run without a next node.
     """
     spec = builder.nodes[node]
     targets = command_targets(builder, node)
@@ -62,7 +62,7 @@ def absence_of(builder: Builder, node: str, rule: Any) -> Absence:
 
 
 def word_of(rule: Any) -> str:
-    """A name of a function that is the same in every process and folder; of any other value, how it is written."""
+    """A name of a function that is the same in every process and folder; of any other value, its `repr`."""
     if not callable(rule):
         return repr(rule)
     module = str(getattr(rule, "__module__", ""))
@@ -77,13 +77,13 @@ def way_on_missing(node: str, word: str, targets: Sequence[str] = ()) -> str:
     example = sorted(targets)[0] if targets else "writer"
     return (
         f"node {node!r} chooses the next node{among} by Command(goto=...), so a run without it ({word!r}) would end "
-        f"there without a word; say where it goes on: absent={{{node!r}: 'goto:{example}'}}, a Command, or a function "
+        f"there silently; name the next node: absent={{{node!r}: 'goto:{example}'}}, a Command, or a function "
         "in its place"
     )
 
 
 def command_targets(builder: Builder, node: str) -> tuple[str, ...] | None:
-    """Where a node may send the run by `Command`, when no edge of it leads on; None when edges do, or it ends there."""
+    """Nodes to which a node may send the run by `Command`; None when it has edges, or when the run ends there."""
     return None if leads_somewhere(builder, node) else tuple(builder.nodes[node].ends or ()) or None
 
 
@@ -152,7 +152,7 @@ def _constant(update: Any) -> Callable[[Any, RunnableConfig], Awaitable[Any]]:
 
 
 def _passing(builder: Builder) -> Callable[[Any, RunnableConfig], Awaitable[Any]]:
-    """Hands the input on: what a worker was sent, or the state, but for keys whose reducer would add it once more."""
+    """Returns the node's input as its update, without the keys whose reducer would add it a second time."""
     from langgraph.channels import LastValue
 
     plain = [key for key, channel in builder.channels.items() if isinstance(channel, LastValue)]
@@ -174,8 +174,8 @@ def _unavailable(tools: Any) -> Callable[[Any, RunnableConfig], Awaitable[Any]]:
 
     async def answer(state: Any, _config: RunnableConfig) -> Any:
         calls = _pending_calls(state, key)
-        said = [ToolMessage(UNAVAILABLE, name=call["name"], tool_call_id=call["id"]) for call in calls]
-        return said if isinstance(state, list) else {key: said}
+        answers = [ToolMessage(UNAVAILABLE, name=call["name"], tool_call_id=call["id"]) for call in calls]
+        return answers if isinstance(state, list) else {key: answers}
 
     return answer
 

@@ -1,8 +1,8 @@
-"""A foreign application, ready to be run: its toggled graph, what it is given for an item, and how its output is read.
+"""A foreign application, ready to be run: its toggled graph, its input for an item, and the reader of its output.
 
-In: a run context. Out: the final output of one run. What every run of a coalition would meet alike (a node that needs an
-update which nobody wrote) is a `ProtocolError` that says what to declare; everything else that goes wrong is left to
-`running.episode`, which keeps it as data.
+In: a run context. Out: the final output of one run. An error that would meet every run of a coalition (a node that needs an
+update which nobody wrote) is a `ProtocolError` that says what to declare; every other error is left to `running.episode`,
+which records it as data.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from collabsim.nodes.current_run import CURRENT_RUN
 from collabsim.system.outcome import as_final
 from collabsim.system.topology import topology
 
-GIVEN = "item-"
-"""How the ids of messages begin that were given, and not said in the run."""
+ITEM_ID = "item-"
+"""Prefix of the ids of messages that belong to the item, not to a reply of the run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class Application:
         try:
             value = self.output(state)
         except KeyError as error:
-            # Whoever writes that key was off, or had nothing to say: nobody answered.
+            # The node that writes that key was off, or returned nothing: nobody answered.
             if error.args and error.args[0] in self.builder.channels:
                 return ()
             raise
@@ -106,7 +106,7 @@ class Application:
 
 
 def as_output(value: Any, name: str) -> Final:
-    """What an `output` function returned as a final output; a blank text or None is none.
+    """The value of an `output` function as a final output; a blank text or None is an empty one.
 
     Raises `ProtocolError` for anything but a text, a message, a reply, or ((text, weight), ...).
     """
@@ -135,14 +135,14 @@ def messages_input(builder: Builder) -> Callable[[ItemView], Any]:
         from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
         kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
-        said = [kinds[role](content, id=f"{GIVEN}{k}") for k, (role, content) in enumerate(item.messages)]
-        return {"messages": said}
+        messages = [kinds[role](content, id=f"{ITEM_ID}{k}") for k, (role, content) in enumerate(item.messages)]
+        return {"messages": messages}
 
     return first_state
 
 
 def last_message(builder: Builder) -> Callable[[Any], Any]:
-    """The last thing that a model said in the state's `messages`. Raises `ConfigError` when the state has none."""
+    """The last reply of a model in the state's `messages`. Raises `ConfigError` when the state has none."""
     if "messages" not in builder.schemas[builder.output_schema]:
         raise ConfigError(
             f"the application's output has the keys {sorted(builder.schemas[builder.output_schema])} and no 'messages'; "
@@ -150,14 +150,14 @@ def last_message(builder: Builder) -> Callable[[Any], Any]:
         )
 
     def read(state: Any) -> Any:
-        said = (message for message in reversed(state["messages"]) if message.type == "ai")
-        return next((message for message in said if not str(message.id or "").startswith(GIVEN)), None)
+        replies = (message for message in reversed(state["messages"]) if message.type == "ai")
+        return next((message for message in replies if not str(message.id or "").startswith(ITEM_ID)), None)
 
     return read
 
 
 def off_path(builder: Builder) -> list[str]:
-    """Nodes that no path leads to, or from which none leads to the end: what they do cannot reach the output.
+    """Nodes that no path leads to, or from which none leads to the end: they cannot change the output.
 
     A node without any way on may end the run or, by a `Command` that it does not declare, go to any node that nothing
     else leads to.
@@ -172,7 +172,7 @@ def off_path(builder: Builder) -> list[str]:
 
 
 def _unwritten(error: Exception, channels: Mapping[str, Any]) -> str | None:
-    """The state key that an error says is not there, if that is what it says."""
+    """The state key that an error reports as missing; None for other errors."""
     from pydantic import ValidationError
 
     if isinstance(error, KeyError) and error.args and error.args[0] in channels:
@@ -189,7 +189,7 @@ def _update_missing(key: str, error: Exception, run: RunContext) -> str:
     off = sorted(run.off | run.recorder.abstained)
     where = "; ".join(getattr(error, "__notes__", ())) or "the application"
     return (
-        f"with {off} off nobody wrote the state's key {key!r}, which the graph reads ({where}); say what it finds there: "
+        f"with {off} off nobody wrote the state's key {key!r}, which the graph reads ({where}); give it a value: "
         f"absent={{{off[0]!r}: {{{key!r}: ...}}}}, or a function in the node's place, or a default in the state"
     )
 
@@ -197,6 +197,6 @@ def _update_missing(key: str, error: Exception, run: RunContext) -> str:
 def _seat_missing(seat: str) -> str:
     return (
         f"seat {seat!r} is off and was asked where nothing can abstain in its place: by a conditional edge, or by a node "
-        f"that chooses the next one by Command. Say what is said in its place, absent={{'seat:{seat}': 'a text'}}, or "
-        "where that node goes on, absent={node: 'goto:NODE'}"
+        f"that chooses the next one by Command. Give a reply for it, absent={{'seat:{seat}': 'a text'}}, or "
+        "the node that follows, absent={node: 'goto:NODE'}"
     )

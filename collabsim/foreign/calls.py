@@ -1,7 +1,7 @@
 """Model calls that an application makes by itself, not through a seat.
 
 In: LangChain's callbacks during one run. Out: `Call` records in the run's recorder, without a key: there is no seed, no
-store and no token id behind them, so what they said cannot be met again. A sweep with such calls is not paired.
+store and no token id behind them, so no other run can meet the same reply. A sweep with such calls is not paired.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collabsim.errors import ProtocolError
 from collabsim.models.chat.langchain_model import as_reply
 
 SEAT_PROVIDER = "collabsim"
-"""What `SeatModel` calls itself in LangChain's metadata; its calls are recorded by `ask`."""
+"""The name of `SeatModel` in LangChain's metadata; its calls are recorded by `ask`."""
 
 
 class CallWatcher(BaseCallbackHandler):
-    """Records the calls of one run that went past its seats."""
+    """Records the calls of one run that were not made through a seat."""
 
     run_inline = True  # otherwise asynchronous runs would hand every event to another thread
 
@@ -78,12 +78,12 @@ def _reply(response: LLMResult) -> Reply:
 
 
 def require_paired(episode: Episode) -> None:
-    """Raises `ProtocolError` when a run made calls past its seats: they have no seed and no token ids to train with."""
-    past = next((call for call in episode.calls if not call.paired), None)
-    if past is not None:
-        where = f"node {past.node!r}" if past.node else "the application"
+    """Raises `ProtocolError` when a run made calls outside its seats: they have no seed and no token ids to train with."""
+    unpaired = next((call for call in episode.calls if not call.paired), None)
+    if unpaired is not None:
+        where = f"node {unpaired.node!r}" if unpaired.node else "the application"
         raise ProtocolError(
-            f"{where} called the model {past.seat!r} itself, so its samples have no seed and no token ids; put a seat in "
-            f"its place, model = SeatModel('{past.node or 'solver'}'), and the model into the pool: "
-            f"from_graph(app, {{'{past.node or 'solver'}': model}})"
+            f"{where} called the model {unpaired.seat!r} itself, so its samples have no seed and no token ids; put a seat in "
+            f"its place, model = SeatModel('{unpaired.node or 'solver'}'), and the model into the pool: "
+            f"from_graph(app, {{'{unpaired.node or 'solver'}': model}})"
         )

@@ -1,7 +1,7 @@
 """A system made from an existing LangGraph application: `from_graph`.
 
-In: a `StateGraph` or a compiled graph, which of its nodes and seats are players, how absent ones abstain. Out: a system
-like any other, which sweeps, reports and tests take. The application itself is never changed.
+In: a `StateGraph` or a compiled graph, the names of players among its nodes and seats, the rules by which absent ones
+abstain. Out: a system like any other, which sweeps, reports and tests take. The application itself is never changed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from collabsim.arguments import checked
 from collabsim.context import Limits, RunContext
 from collabsim.episode import Final
 from collabsim.errors import ConfigError
@@ -19,13 +20,16 @@ from collabsim.foreign.application import Application, last_message, messages_in
 from collabsim.foreign.switches import Player, rules_of, switches_of
 from collabsim.foreign.toggling import SEPARATOR, compiled, node_paths, toggled
 from collabsim.item import Item
-from collabsim.pool import Pool
+from collabsim.pool import Pool, as_pool
 from collabsim.protocols import Protocol
 from collabsim.seeds import digest
 from collabsim.store import GenerationStore
 from collabsim.system import running
 from collabsim.system.system import System
 from collabsim.system.topology import CYCLIC_STEP_LIMIT, step_limit
+
+if TYPE_CHECKING:
+    from collabsim.pool import Members
 
 ABSTAINING = "an absent node runs as a step and abstains as `absent` says; the nodes that ask an absent seat abstain"
 MEMORY = ("checkpointer", "store")
@@ -39,9 +43,9 @@ class GraphSystem(System):
     switches: Mapping[str, Player]
     """Player name to what it switches."""
     absences: Mapping[str, Absence]
-    """How every node abstains, by path."""
+    """Rule by which every node abstains, by path."""
     stand_ins: Mapping[str, Any] = field(default_factory=dict)
-    """What is said in the place of a seat that is off."""
+    """Replies in the place of seats that are off."""
     revision: str = ""
 
     def __post_init__(self) -> None:
@@ -76,9 +80,9 @@ class GraphSystem(System):
     @cached_property
     def off_path(self) -> tuple[str, ...]:
         """Players on no path from the start to the output."""
-        lost = set(off_path(self.application.builder))
+        stranded = set(off_path(self.application.builder))
         return tuple(
-            name for name, p in self.switches.items() if p.kind == "node" and p.target.split(SEPARATOR)[0] in lost
+            name for name, p in self.switches.items() if p.kind == "node" and p.target.split(SEPARATOR)[0] in stranded
         )
 
     @cached_property
@@ -97,7 +101,7 @@ class GraphSystem(System):
         )
 
     def meanings(self) -> dict[str, Any]:
-        """What the numbers mean, for reports."""
+        """The meaning of the numbers, for reports."""
         switched = {p.target: self.absences[p.target].word for p in self.switches.values() if p.kind == "node"}
         return {
             **super().meanings(),
@@ -119,9 +123,10 @@ class GraphSystem(System):
         return await self.application.final(run)
 
 
+@checked(players="list names of nodes and seats", absent="say per node or seat what is done in its place")
 def from_graph(
     app: Any,
-    pool: Pool | Mapping[str, Any] | None = None,
+    pool: Members | None = None,
     *,
     players: Sequence[str] | None = None,
     output: Callable[[Any], Any] | None = None,
@@ -134,7 +139,7 @@ def from_graph(
     context: Any = None,
     config: Mapping[str, Any] | None = None,
     memory: bool = False,
-    helpers: Pool | None = None,
+    helpers: Members | None = None,
     store: GenerationStore | None = None,
     limits: Limits | None = None,
 ) -> GraphSystem:
@@ -147,17 +152,17 @@ def from_graph(
     checkpointer and store, one thread a run. Raises `ConfigError` for unknown names and for a node without a way on.
     """
     builder, original = _builder(app)
-    pool = pool if isinstance(pool, Pool) else Pool(pool or {})
+    pool = as_pool(pool or Pool())
     paths = list(node_paths(builder))
     switches = switches_of(players, paths, pool)
     rules, stand_ins = rules_of(absent or {}, paths, pool)
     _check_settings(original, on_limit, recursion_limit, memory)
     clone, absences = _toggle(builder, rules, {p.target for p in switches.values() if p.kind == "node"})
-    kept = {part: getattr(original, part) for part in MEMORY if memory and original is not None}
+    memory_parts = {part: getattr(original, part) for part in MEMORY if memory and original is not None}
     title = name or (original.name if original is not None and original.name != "LangGraph" else "application")
     application = Application(
         name=title,
-        graph=compiled(original, clone, **kept),
+        graph=compiled(original, clone, **memory_parts),
         builder=clone,
         input=input or messages_input(builder),
         output=output or last_message(builder),
@@ -165,12 +170,12 @@ def from_graph(
         on_limit=on_limit,
         context=context,
         config=config or {},
-        own_thread=bool(kept.get("checkpointer")),
+        own_thread=bool(memory_parts.get("checkpointer")),
     )
     return GraphSystem(
         Protocol(build=lambda _seats: clone, name=title, family="application", players=(0, None), absent=ABSTAINING),
         pool,
-        helpers=helpers or Pool(),
+        helpers=as_pool(helpers or Pool()),
         store=store or GenerationStore(None),
         limits=limits or Limits(),
         application=application,
@@ -191,7 +196,7 @@ def _toggle(builder: Builder, rules: Mapping[str, Any], switched: Set[str]) -> t
         except ConfigError:
             if path in switched or path in rules:
                 raise
-            # Never off itself; should it ask a seat that is off, the run says that it cannot abstain.
+            # Never off itself. If it asks a seat that is off, the run fails and says that the node cannot abstain.
             absences[path] = Absence("skip", _nothing, False)
         return absences[path]
 
@@ -203,8 +208,8 @@ def _limit(builder: Builder, original: Any) -> int:
 
     Graphs that nodes call inside inherit the limit and count for themselves.
     """
-    own = (original.config or {}).get("recursion_limit") if original is not None else None
-    return int(own or max(step_limit(builder), CYCLIC_STEP_LIMIT))
+    configured = (original.config or {}).get("recursion_limit") if original is not None else None
+    return int(configured or max(step_limit(builder), CYCLIC_STEP_LIMIT))
 
 
 def _check_settings(original: Any, on_limit: str, recursion_limit: int | None, memory: bool) -> None:
@@ -236,11 +241,11 @@ def _builder(app: Any) -> tuple[Builder, Any]:
 
 
 def _shape(builder: Builder) -> list[Any]:
-    """Nodes and edges of a graph as JSON; what nodes do inside cannot be seen."""
+    """Nodes and edges of a graph as JSON; the code of nodes is not part of it."""
     branches = [
         [start, name, sorted(map(str, (branch.ends or {}).values()))]
-        for start, found in builder.branches.items()
-        for name, branch in found.items()
+        for start, by_name in builder.branches.items()
+        for name, branch in by_name.items()
     ]
     waiting = sorted([sorted(starts), end] for starts, end in builder.waiting_edges)
     return [sorted(node_paths(builder)), sorted(map(list, builder.edges)), waiting, sorted(branches)]

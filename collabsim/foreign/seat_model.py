@@ -1,10 +1,10 @@
 """`SeatModel("name")`: a LangChain chat model that asks through the current run.
 
-In: what any `BaseChatModel` is asked, inside a run of a system. Out: what the seat's model replies, by way of `ask`: from
+In: a call of any `BaseChatModel`, inside a run of a system. Out: the reply of the seat's model, by way of `ask`: from
 the generation store, with a seed that follows from content, under the swaps and coalitions of the run. An application
 that uses it in the place of its models can be measured with paired draws, and trained.
 
-Outside of any run it speaks through its `default` model, so one application serves production and measurement. Left out
+Outside of any run it calls its `default` model, so one application serves production and measurement. Left out
 on purpose: token streaming (a reply arrives whole) and native tool interfaces; see `tool_text` for what tools become.
 """
 
@@ -46,12 +46,12 @@ class SeatModel(BaseChatModel):
 
     seat: str
     default: BaseChatModel | None = None
-    """Who speaks outside of any run; None refuses to speak there."""
+    """The model that replies outside of any run; None: calls there raise `ProtocolError`."""
 
     def __init__(self, seat: str, default: BaseChatModel | None = None, **fields: Any) -> None:
         """`SeatModel("critic")`. LangChain's cache is off by default: it would answer all draws of a prompt alike."""
-        given: dict[str, Any] = {"cache": False, **fields, "seat": seat, "default": default}
-        super().__init__(**given)
+        options: dict[str, Any] = {"cache": False, **fields, "seat": seat, "default": default}
+        super().__init__(**options)
 
     @property
     def _llm_type(self) -> str:
@@ -71,25 +71,25 @@ class SeatModel(BaseChatModel):
         tool_choice: str | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """The seat with tools that are told in its prompt; calls are read from its text.
+        """The seat with tools that its prompt describes; calls are read from its text.
 
-        `tool_choice` is told, too, and cannot be forced: a weak model may answer without any call.
+        `tool_choice` is written into the prompt, too, and cannot be forced: a weak model may answer without any call.
         """
-        told = [convert_to_openai_tool(tool) for tool in tools]
-        return self.bind(tools=told, tool_choice=tool_choice, **kwargs)
+        schemas = [convert_to_openai_tool(tool) for tool in tools]
+        return self.bind(tools=schemas, tool_choice=tool_choice, **kwargs)
 
     async def agenerate(self, *args: Any, **kwargs: Any) -> LLMResult:
-        """LangChain's, unless the seat is off and nothing is said in its place: its node then abstains."""
+        """LangChain's, unless the seat is off and has no stand-in: its node then abstains."""
         self._check_present()
         return await super().agenerate(*args, **kwargs)
 
     def generate(self, *args: Any, **kwargs: Any) -> LLMResult:
-        """LangChain's, unless the seat is off and nothing is said in its place: its node then abstains."""
+        """LangChain's, unless the seat is off and has no stand-in: its node then abstains."""
         self._check_present()
         return super().generate(*args, **kwargs)
 
     def _check_present(self) -> None:
-        # Here and not in `_agenerate`: what is raised there LangChain takes for a failed call.
+        # Not in `_agenerate`: LangChain takes an exception there for a failed call.
         run = CURRENT_RUN.get()
         if run is not None and self.seat not in run.stand_ins and run.speaker(self.seat) is None:
             raise SeatOff(self.seat)
@@ -141,45 +141,45 @@ class SeatModel(BaseChatModel):
         if run.speaker(self.seat) is None:
             return await _stand_in(run, self.seat, messages)
         tools = keywords.get("tools") or []
-        told = as_text(messages, tools, keywords.get("tool_choice"))
+        prompt = as_text(messages, tools, keywords.get("tool_choice"))
         sampling = {name: keywords[name] for name in SAMPLING if keywords.get(name) is not None}
         if stop:
             sampling["stop"] = tuple(stop)
         draw = keywords.get("draw")
         if draw is None:
-            draw = run.recorder.occurrence(_content_key(self.seat, told, sampling))
-        reply = await ask(_Bare(run), self.seat, told, draw=draw, node=node, **sampling)
+            draw = run.recorder.occurrence(_content_key(self.seat, prompt, sampling))
+        reply = await ask(_BareRuntime(run), self.seat, prompt, draw=draw, node=node, **sampling)
         assert not isinstance(reply, Absent)
-        return _result(reply, [self.seat, run.item.id, draw, told]) if tools else as_chat_result(reply)
+        return _result(reply, [self.seat, run.item.id, draw, prompt]) if tools else as_chat_result(reply)
 
 
 @dataclass(frozen=True, slots=True)
-class _Bare:
-    """What `ask` needs of a LangGraph runtime."""
+class _BareRuntime:
+    """The part of a LangGraph runtime that `ask` needs."""
 
     context: RunContext
 
 
 def _content_key(seat: str, messages: Messages, sampling: dict[str, Any]) -> str:
-    """What two calls of one run must share to be two samples of one thing: then, and only then, their draws differ."""
+    """The content of a call. Calls of one run that share it are samples of one prompt, so their draws must differ."""
     return digest([seat, [list(message) for message in messages], sampling])
 
 
 def _result(reply: Reply, origin: list[Any]) -> ChatResult:
     """A reply with the tool calls that its text holds."""
-    said = read_calls(reply.text, origin)
+    parsed = read_calls(reply.text, origin)
     result = as_chat_result(reply)
     message = result.generations[0].message
-    changes = {"content": said.text, "tool_calls": said.calls, "invalid_tool_calls": said.broken}
+    changes = {"content": parsed.text, "tool_calls": parsed.calls, "invalid_tool_calls": parsed.broken}
     return ChatResult(generations=[ChatGeneration(message=message.model_copy(update=changes))])
 
 
 async def _stand_in(run: RunContext, seat: str, messages: list[BaseMessage]) -> ChatResult:
-    """What is said in the place of a seat that is off."""
+    """The reply in the place of a seat that is off."""
     rule = run.stand_ins[seat]
-    said = rule(messages) if callable(rule) else rule
-    said = await said if inspect.isawaitable(said) else said
-    message = AIMessage(said) if isinstance(said, str) else said.model_copy(deep=True)
+    reply = rule(messages) if callable(rule) else rule
+    reply = await reply if inspect.isawaitable(reply) else reply
+    message = AIMessage(reply) if isinstance(reply, str) else reply.model_copy(deep=True)
     return ChatResult(generations=[ChatGeneration(message=message)])
 
 

@@ -1,4 +1,4 @@
-"""What a user's names of players mean in an application: nodes, seats, and how these abstain.
+"""Resolves names of players to nodes and seats of an application, and separates their rules for abstaining.
 
 In: names and rules as they were written, the application's nodes, the pool. Out: a `Player` for each name, and the rules of
 nodes and of seats apart. Left out on purpose: whether a rule fits its node (`absence`).
@@ -26,10 +26,10 @@ def _target(name: str, paths: Sequence[str], pool: Pool) -> Player:
     """The node or the seat that a name means; `node:` and `seat:` before it tell them apart."""
     kind, _, rest = name.partition(":")
     if kind in ("node", "seat") and rest:
-        known: Sequence[str] = paths if kind == "node" else pool.seats
-        if rest in known:
+        names: Sequence[str] = paths if kind == "node" else pool.seats
+        if rest in names:
             return Player("node" if kind == "node" else "seat", rest)
-        raise ConfigError(f"no {kind} {rest!r}{nearest(rest, known)}; the application has {list(known)}")
+        raise ConfigError(f"no {kind} {rest!r}{nearest(rest, names)}; the application has {list(names)}")
     if name in paths and name in pool:
         raise ConfigError(f"{name!r} is a node and a seat; write 'node:{name}' or 'seat:{name}'")
     if name in paths or name in pool:
@@ -61,7 +61,7 @@ def switches_of(players: Sequence[str] | None, paths: Sequence[str], pool: Pool)
 
 
 def rules_of(absent: Mapping[str, Any], paths: Sequence[str], pool: Pool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """`absent` as rules of nodes and what is said in the place of seats. Raises `ConfigError` for what is neither."""
+    """`absent` as rules of nodes and replies in the place of seats. Raises `ConfigError` for what is neither."""
     nodes: dict[str, Any] = {}
     seats: dict[str, Any] = {}
     for name, rule in absent.items():
@@ -69,7 +69,7 @@ def rules_of(absent: Mapping[str, Any], paths: Sequence[str], pool: Pool) -> tup
         if player.kind == "node":
             nodes[player.target] = rule
         elif rule == "skip":
-            continue  # what holds anyway: the node that asks it abstains
+            continue  # the default: the node that asks it abstains
         elif isinstance(rule, str) or callable(rule) or getattr(rule, "type", None) == "ai":
             seats[player.target] = rule
         else:

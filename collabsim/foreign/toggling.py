@@ -31,7 +31,7 @@ SEPARATOR = "/"
 
 
 class SeatOff(BaseException):
-    """A node asked a seat that is off. No `Exception`: an application must not take it for a failure and go on."""
+    """A node asked a seat that is off. Not an `Exception`, so that applications do not catch it."""
 
     def __init__(self, seat: str) -> None:
         super().__init__(seat)
@@ -76,7 +76,7 @@ class ToggledNode(_AsyncOnly):
         return update
 
     def _check_way_on(self) -> None:
-        """Refuse a node that is seen to go on by a `Command` that it does not declare, and that may be off or was."""
+        """Refuse a node that goes on by a `Command` which it does not declare, when it may be off or was."""
         if self._went_on and (self.absence.may_be_off or self._stopped) and not (self.leads_on or self.absence.routes):
             raise ProtocolError(way_on_missing(self.path, self.absence.word))
 
@@ -110,7 +110,7 @@ class ToggledBranch(_AsyncOnly):
     def _cannot_choose(self, why: str) -> str:
         return (
             f"node {self.path!r} is off, and the conditional edge after it cannot choose without its update ({why}); "
-            f"say what it finds there: absent={{{self.path!r}: {{...an update...}}}}, 'goto:NODE' or a function"
+            f"give it a value: absent={{{self.path!r}: {{...an update...}}}}, 'goto:NODE' or a function"
         )
 
 

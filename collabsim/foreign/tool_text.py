@@ -1,4 +1,4 @@
-"""Tools for models that speak plain text: how they are told, how a call is written, how it is read.
+"""Tools for models that read and write plain text: the prompt that describes them, and the calls in a reply.
 
 In: LangChain messages and tools. Out: text messages, and from a reply its text and its tool calls. The form is that of
 the Hermes function-calling models (NousResearch), which Qwen and other open models are trained on:
@@ -19,40 +19,40 @@ from collabsim.request import Message, Messages, as_messages
 from collabsim.seeds import digest
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
-TOLD = (
+TOOLS_PROMPT = (
     "You can call these tools:\n<tools>\n{tools}\n</tools>\n"
     'To call a tool, write <tool_call>{{"name": ..., "arguments": {{...}}}}</tool_call> and wait for its '
     "<tool_response>.{must}"
 )
-MUST = " Call {which} now."
+CHOICE_PROMPT = " Call {which} now."
 
 
-class Said(NamedTuple):
+class ParsedReply(NamedTuple):
     """A reply, taken apart."""
 
     text: str
     calls: list[dict[str, Any]]
     """As `AIMessage.tool_calls` has them."""
     broken: list[dict[str, Any]]
-    """As `AIMessage.invalid_tool_calls` has them: what was meant as a call and cannot be read."""
+    """As `AIMessage.invalid_tool_calls` has them: calls that cannot be read."""
 
 
 def as_text(messages: Sequence[BaseMessage], tools: Sequence[Mapping[str, Any]], choice: Any = None) -> Messages:
-    """A conversation as text messages, with the tools told in a system prompt.
+    """A conversation as text messages, with the tools described in a system prompt.
 
     Tool calls and responses of earlier turns are written out; responses to the calls of one turn are one message of the
     user. Raises `ConfigError` for content that is not text.
     """
-    told: list[Message] = []
+    turns: list[Message] = []
     for message in messages:
         text = _content(message)
         if isinstance(message, ToolMessage):
-            told = _with_response(told, f"<tool_response>\n{text}\n</tool_response>")
+            turns = _with_response(turns, f"<tool_response>\n{text}\n</tool_response>")
         elif calls := getattr(message, "tool_calls", None):
-            told.append(Message("assistant", "\n".join([*([text] if text else []), *map(_written, calls)])))
+            turns.append(Message("assistant", "\n".join([*([text] if text else []), *map(_written, calls)])))
         else:
-            told += as_messages([{"role": message.type, "content": text}])
-    return _told_of(tuple(told), tools, choice) if tools else tuple(told)
+            turns += as_messages([{"role": message.type, "content": text}])
+    return _with_tools(tuple(turns), tools, choice) if tools else tuple(turns)
 
 
 def _content(message: BaseMessage) -> str:
@@ -69,26 +69,26 @@ def _content(message: BaseMessage) -> str:
     return str(message.text)
 
 
-def _with_response(told: list[Message], response: str) -> list[Message]:
-    if told and told[-1].role == "user" and told[-1].content.startswith("<tool_response>"):
-        return [*told[:-1], Message("user", f"{told[-1].content}\n{response}")]
-    return [*told, Message("user", response)]
+def _with_response(turns: list[Message], response: str) -> list[Message]:
+    if turns and turns[-1].role == "user" and turns[-1].content.startswith("<tool_response>"):
+        return [*turns[:-1], Message("user", f"{turns[-1].content}\n{response}")]
+    return [*turns, Message("user", response)]
 
 
 def _written(call: Mapping[str, Any]) -> str:
     return f"{OPEN}{_json({'name': call['name'], 'arguments': call['args']})}{CLOSE}"
 
 
-def _told_of(messages: Messages, tools: Sequence[Mapping[str, Any]], choice: Any) -> Messages:
-    must = MUST.format(which=_which(choice)) if _which(choice) else ""
-    text = TOLD.format(tools="\n".join(map(_json, tools)), must=must)
+def _with_tools(messages: Messages, tools: Sequence[Mapping[str, Any]], choice: Any) -> Messages:
+    must = CHOICE_PROMPT.format(which=_which(choice)) if _which(choice) else ""
+    text = TOOLS_PROMPT.format(tools="\n".join(map(_json, tools)), must=must)
     if messages and messages[0].role == "system":
         return (Message("system", f"{messages[0].content}\n\n{text}"), *messages[1:])
     return (Message("system", text), *messages)
 
 
 def _which(choice: Any) -> str:
-    """What a `tool_choice` asks for in words; empty when the model is free."""
+    """A `tool_choice` in words; empty when the model is free to choose."""
     if choice in (None, False, "auto", "none"):
         return ""
     if choice in (True, "any", "required"):
@@ -97,14 +97,14 @@ def _which(choice: Any) -> str:
     return f"the tool {name}"
 
 
-def read_calls(text: str, origin: Sequence[Any]) -> Said:
+def read_calls(text: str, origin: Sequence[Any]) -> ParsedReply:
     """A reply taken apart. Ids of calls follow from `origin` and the text, so a run that is repeated has the same."""
-    words: list[str] = []
+    texts: list[str] = []
     calls: list[dict[str, Any]] = []
     broken: list[dict[str, Any]] = []
     rest = text
     while (start := rest.find(OPEN)) >= 0:
-        words.append(rest[:start])
+        texts.append(rest[:start])
         body, _, rest = rest[start + len(OPEN) :].partition(CLOSE)
         call_id = f"call_{digest([*origin, text, len(calls) + len(broken)])[:16]}"
         call = _parsed(body)
@@ -113,8 +113,8 @@ def read_calls(text: str, origin: Sequence[Any]) -> Said:
             broken.append({"name": None, "args": body, "id": call_id, "error": problem, "type": "invalid_tool_call"})
         else:
             calls.append({"name": call[0], "args": call[1], "id": call_id, "type": "tool_call"})
-    words.append(rest)
-    return Said("".join(words).strip() if calls or broken else text, calls, broken)
+    texts.append(rest)
+    return ParsedReply("".join(texts).strip() if calls or broken else text, calls, broken)
 
 
 def _parsed(body: str) -> tuple[str, dict[str, Any]] | None:

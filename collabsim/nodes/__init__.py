@@ -1,1 +1,1 @@
-"""What the nodes of a graph are made of: asking a seat, state, voting, quoting."""
+"""Building blocks for the nodes of a graph: asking a seat, state, voting, quoting."""

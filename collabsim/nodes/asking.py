@@ -1,4 +1,4 @@
-"""`ask`: the only door from a graph to a model.
+"""`ask`: the only way from a graph to a model.
 
 In: a runtime, a seat, messages. Out: a `Reply`, or `ABSENT` when the seat is off in this run. Every call goes through
 the generation store and is recorded. Infrastructure failures raise `CallError`, which fails the run and nothing else.
@@ -24,7 +24,7 @@ Node = TypeVar("Node", bound=Callable[..., Any])
 
 
 class Absent:
-    """What an absent seat says; falsy, so that `if reply:` reads well."""
+    """The reply of an absent seat; falsy, so that `if reply:` works."""
 
     def __bool__(self) -> bool:
         return False
@@ -41,7 +41,7 @@ async def ask(
 ) -> Reply | Absent:
     """Ask a seat (or helper) and wait for its reply.
 
-    `messages` is what the protocol says; the seat's own system prompt and examples are put before it, so that asking
+    `messages` is the prompt of the protocol; the seat's own system prompt and examples are put before it, so that asking
     `run.item.messages` is the seat's own answer to the item. `draw` tells samples of one seat for one item apart: an
     opening answer is draw 0, round t asks draw t. `sampling` overrides the seat's settings for this call.
 
@@ -65,7 +65,7 @@ async def fetch_recorded(run: RunContext, model: Any, request: Request, speakers
     """The model's reply to `request`, through the run's store, recorded as one call of each of the `speakers`.
 
     Several speakers make a reply together: each has its own part of the usage, in the order of `reply.parts`. A prompt that
-    does not fit is an empty reply where the run says so. Raises `CallError` when the call fails.
+    does not fit is an empty reply where the limits of the run say so. Raises `CallError` when the call fails.
     """
     started = perf_counter()
     try:
@@ -101,14 +101,15 @@ def node_name(runtime: Any) -> str:
 def computation(node: Node) -> Node:
     """Mark a node (a function, or the class of one) that asks nobody, such as a vote.
 
-    The trainer tells from the graph who reads whom. A node that is neither a ready `Ask` nor marked may ask anybody.
+    The trainer reads off the graph which seats read which others. A node that is neither a ready `Ask` nor marked may ask
+    anybody.
     """
     node.makes_no_call = True  # type: ignore[attr-defined]
     return node
 
 
 Prompt: TypeAlias = Callable[[Any, RunContext], Messages | None]
-"""(state, run) -> what to ask, or None to stay silent."""
+"""(state, run) -> messages to ask, or None to make no call."""
 
 
 def opening(state: Any, run: RunContext) -> Messages:  # noqa: ARG001 (a Prompt)

@@ -1,4 +1,4 @@
-"""`ask_joint`: the door from a graph to several models that write one text together.
+"""`ask_joint`: the way from a graph to several models that write one text together.
 
 In: a runtime, seats, messages and a rule that combines next-token distributions. Out: one `Reply`, or `ABSENT`. It goes
 through the generation store under its own key and is recorded as one call of every member, each with the tokens that it
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collabsim.models.local.joint_model import Combine
 
 OWNER = "__joint__"
-"""Whose noise a joint text is made with: one for all coalitions, so that they are paired. No seat can have this name."""
+"""The name that seeds joint texts: one for all coalitions, so that they are paired. No seat can have this name."""
 
 
 async def ask_joint(
@@ -38,7 +38,7 @@ async def ask_joint(
     """Have the present ones of `seats` (or helpers) write one reply together.
 
     `combine` gets their distributions in the order of `seats`. Each member reads its own persona before `messages`. A single
-    present member simply answers, as `ask` would have it; without any the reply is `ABSENT`. `sampling` overrides the
+    present member is asked with `ask`; without any, the reply is `ABSENT`. `sampling` overrides the
     members' settings, which must agree.
 
     Raises `ConfigError` for members whose sampling differs, `ProtocolError` for models without next-token distributions
@@ -50,10 +50,10 @@ async def ask_joint(
         return await ask(runtime, members[0][0], messages, draw=draw, node=node, **sampling) if members else ABSENT
     from collabsim.models.local.joint_model import JointModel, Member
 
-    asked = as_messages(messages)
-    agreed = _agreed([seat for _, seat in members], sampling)
+    prompt = as_messages(messages)
+    shared = _agreed([seat for _, seat in members], sampling)
     model = JointModel([Member(seat.model, seat.persona, seat.sampling.template) for _, seat in members], combine)
-    request = Request(asked, agreed, call_seed(run.run_seed, run.item.id, OWNER, draw, run.replica), draw)
+    request = Request(prompt, shared, call_seed(run.run_seed, run.item.id, OWNER, draw, run.replica), draw)
     names = [name for name, _ in members]
     return await fetch_recorded(run, model, request, names, node or node_name(runtime))
 

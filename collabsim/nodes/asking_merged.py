@@ -1,4 +1,4 @@
-"""`ask_merged`: the door from a graph to one model made of the weights of several seats.
+"""`ask_merged`: the way from a graph to one model made of the weights of several seats.
 
 In: a runtime, seats, messages, a recipe and the helper that is the base. Out: one `Reply`. The merged model fills one virtual
 seat that is spoken to as the base is (its persona and sampling), and its calls are recorded under the members' names,
@@ -19,17 +19,17 @@ from collabsim.request import Request, as_messages
 from collabsim.seeds import call_seed
 
 if TYPE_CHECKING:
-    from collabsim.models.merging import Recipe
+    from collabsim.models.merging import MergeRecipe
 
 OWNER = "__merge__"
-"""Whose noise a merged model speaks with: one for all coalitions, so that they are paired. No seat can have this name."""
+"""The name that seeds merged models: one for all coalitions, so that they are paired. No seat can have this name."""
 
 
 async def ask_merged(
     runtime: Any,
     seats: Sequence[str],
     messages: Any,
-    recipe: Recipe,
+    recipe: MergeRecipe,
     *,
     base: str,
     draw: int = 0,
@@ -38,7 +38,7 @@ async def ask_merged(
 ) -> Reply | Absent:
     """Ask the merge of the present ones of `seats`, whatever their order.
 
-    A single present seat answers by itself, as `ask` would have it; without any the base does. Returns the reply
+    A single present seat is asked with `ask`; without any, the base is. Returns the reply
     (`ABSENT` never, but for a type checker). Raises `ProtocolError` without a helper named `base` and for models that
     cannot be merged, `ConfigError` for weights that do not fit together, `CallError` when the call fails.
     """

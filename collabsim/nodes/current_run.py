@@ -1,7 +1,7 @@
 """The run that a node is part of.
 
-Graphs of ours get it as LangGraph's runtime context; foreign graphs, which may use that slot themselves, get it through a
-context variable. `context_of` hides which, and gives a playground outside any run.
+Protocols get it as LangGraph's runtime context; foreign graphs, which may use that slot themselves, get it through a context
+variable. `context_of` reads whichever is set, and returns a playground outside any run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def context_of(runtime: Any) -> RunContext:
 
 @lru_cache(maxsize=1)
 def _outside() -> RunContext:
-    """The context that an entry point of `PLAYGROUND` makes: found by name, for it stands on everything that nodes use."""
+    """The context made by an entry point of `PLAYGROUND`: by name, since its module imports everything that nodes use."""
     for point in entry_points(group=PLAYGROUND):
         make: Callable[[], RunContext] = point.load()
         return make()

@@ -1,4 +1,4 @@
-"""How a prompt shows one model what others said.
+"""Quotes the replies of other models in a prompt.
 
 In: replies. Out: text in which each reply is a numbered, quoted block. Quoted lines start with `> ` and chat markers in
 them are defused, so that a peer's words can neither close the block nor open a turn of their own. Replies without an
@@ -40,7 +40,7 @@ def with_answers(replies: Mapping[str, Reply], run: RunContext) -> dict[str, Rep
 
 
 def with_words(replies: Mapping[str, Reply]) -> dict[str, Reply]:
-    """Those replies that say something, answer or not: no failure, not empty, done with their thinking.
+    """Those replies that have words to show, answer or not: no failure, not empty, past their thinking.
 
     For comments and notes, which need not commit to an answer.
     """
@@ -48,7 +48,7 @@ def with_words(replies: Mapping[str, Reply]) -> dict[str, Reply]:
 
 
 def has_words(reply: Reply) -> bool:
-    """Whether there is anything to show of a reply."""
+    """Whether a reply has any text to show."""
     return reply.finish not in NO_ANSWER and bool((final_part(reply.text) or "").strip())
 
 
@@ -60,6 +60,6 @@ def fill(text: str, **parts: str) -> str:
 
 
 def check_placeholder(text: str, name: str) -> None:
-    """Raises `ConfigError` when a prompt worded by the user has no place for what it must show."""
+    """Raises `ConfigError` when a prompt of the user lacks a placeholder that it needs."""
     if f"{{{name}}}" not in text:
         raise ConfigError(f"a prompt of this protocol must contain {{{name}}}, got {text!r}")

@@ -18,7 +18,7 @@ Replies: TypeAlias = dict[str, Reply]
 
 
 def slot(owner: str, draw: int) -> str:
-    """Where the reply of a seat (or role) for one draw is kept: `a-0`, `judge-2`; also the name of the seat's node."""
+    """The key of a seat's (or role's) reply for one draw: `a-0`, `judge-2`; also the name of the seat's node."""
     return f"{owner}-{draw}"
 
 

@@ -1,7 +1,8 @@
 """A run context for graphs that are opened without a run, as LangGraph's own tools do.
 
 Out: one shared context with seats `a`, `b`, `c` filled by simulated models of rising skill, a helper `base` for merges,
-one sample question whose answer they know, and a store in memory. Nothing is measured here; it is for looking and playing.
+one sample question whose answer they know, and a store in memory. Nothing is measured here; it is for looking at graphs
+and trying them.
 """
 
 from __future__ import annotations

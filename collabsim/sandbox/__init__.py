@@ -1,11 +1,13 @@
 """The sandbox: runs code that models wrote, and nothing that it does can pass, escape or slow what comes after it.
 
-In: a program, and tests or input. Out: a `Report`. `pool.Sandbox` is the door; the modules below it:
+In: a program, and tests or input (`Examination`, `Script`). Out: a `Report` of `Sandbox.run`. This is the door: other rooms
+import from here only. The modules behind it:
 
-    pool, worker            in the user's process: a few warm workers, one request at a time each
-    server                  a worker: a process without the user's data that forks a pair of processes for each program
+    worker_pool, worker     in the user's process: a few warm workers, one request at a time each
+    worker_process          a worker: a process without the user's data that forks a pair of processes for each program
     candidate, examiner     the pair: the program, and the tests; they exchange values (`wire`, `peer`), never objects
-    confinement             what both are put under: `landlock`, `seccomp` (`syscalls`), `limits`, `namespaces`, another user
+    watch, verdict          the pair's use of time and space, and what its end means
+    confinement             what both are put under: `landlock`, `seccomp`, `allowed_calls`, `limits`, `namespaces`
     floor                   what this machine offers, and what to do when it is too little
 
 What is guaranteed wherever code is run at all (the floor):
@@ -22,4 +24,47 @@ tests which compare objects of the program's own classes with each other (never 
 cannot be measured, or that a hole in the kernel's own system calls stays closed.
 
 Left out on purpose: other languages than Python, and other systems than Linux.
+
+Workers import this folder as a package `sandbox` of its own, without the rest of collabsim; so the door loads nothing before
+it is asked for, and modules here name each other relatively.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .floor import SandboxReport, sandbox_report
+    from .limits import Limits
+    from .report import Examination, Report, Script
+    from .worker_pool import Sandbox, shared_sandbox
+
+_MODULES = {
+    "Examination": "report",
+    "Limits": "limits",
+    "Report": "report",
+    "Sandbox": "worker_pool",
+    "SandboxReport": "floor",
+    "Script": "report",
+    "sandbox_report": "floor",
+    "shared_sandbox": "worker_pool",
+}
+
+__all__ = [
+    "Examination",
+    "Limits",
+    "Report",
+    "Sandbox",
+    "SandboxReport",
+    "Script",
+    "sandbox_report",
+    "shared_sandbox",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the door, from the module that defines it."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

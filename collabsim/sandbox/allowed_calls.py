@@ -1,4 +1,4 @@
-"""Which system calls a confined process may make: names and numbers for x86_64 and aarch64.
+"""The system calls that a confined process may make: names and numbers for x86_64 and aarch64.
 
 Everything that is not listed fails with EPERM, so what a later kernel adds is refused too. Left out on purpose: whatever
 makes processes, runs programs, opens sockets, signals or traces others, mounts, changes modes, owners, times or attributes

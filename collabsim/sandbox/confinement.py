@@ -1,4 +1,4 @@
-"""How a freshly forked process gives up everything but computing.
+"""Takes everything but computing from a freshly forked process.
 
 In: what it may still read and write, its limits, and the user to become. Out: nothing; from then on the process cannot
 reach files, processes or the network. The order matters: each step needs what the next one takes away.

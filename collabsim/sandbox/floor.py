@@ -18,7 +18,7 @@ class SandboxReport:
     """What the sandbox can rest on here."""
 
     ready: bool
-    found: str
+    available: str
     remedy: str = ""
     """What to do; empty when ready."""
 
@@ -51,5 +51,5 @@ def require_floor() -> None:
     report = sandbox_report()
     if not report.ready:
         raise PrerequisiteError(
-            f"code is only run in the sandbox, which this machine cannot hold ({report.found}); {report.remedy}"
+            f"code is only run in the sandbox, which this machine cannot hold ({report.available}); {report.remedy}"
         )

@@ -19,8 +19,8 @@ def usage(folder: Path, most_entries: int) -> tuple[int, int]:
     size = entries = 0
     waiting = [str(folder)]
     while waiting and entries <= most_entries:
-        with suppress(OSError), os.scandir(waiting.pop()) as found:
-            for entry in found:
+        with suppress(OSError), os.scandir(waiting.pop()) as listing:
+            for entry in listing:
                 entries += 1
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)

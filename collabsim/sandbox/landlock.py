@@ -2,7 +2,7 @@
 
 In: folders and files. Out: a rule set, made once by a worker and entered by each process that it forks. Rules are on
 the files themselves, not on names, so links lead nowhere. Source: Linux, `Documentation/userspace-api/landlock.rst`. Left
-out on purpose: what Landlock does not cover (modes, owners, times, attributes); `syscalls.py` refuses those calls.
+out on purpose: what Landlock does not cover (modes, owners, times, attributes); `allowed_calls.py` refuses those calls.
 """
 
 from __future__ import annotations

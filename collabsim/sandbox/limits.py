@@ -1,4 +1,4 @@
-"""What a program may use up, and how the kernel is told.
+"""Limits on what a program may use up, set in the kernel.
 
 In: numbers. Out: resource limits on the calling process. CPU time is what decides; wall-clock time, several times as long,
 only ends what waits or sleeps, so that a busy machine makes nothing wrong.

@@ -1,4 +1,4 @@
-"""What the sandbox is asked and what it answers.
+"""The questions that the sandbox is asked, and its answers.
 
 In: texts. Out: records. An examination tests a program through calls; a script is run with its input and prints.
 """

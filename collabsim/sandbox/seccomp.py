@@ -1,7 +1,7 @@
 """The filter of system calls (seccomp) that a confined process cannot take off.
 
-In: the process's own id. Out: nothing; afterwards only the calls of `syscalls.py` work. The filter is classic BPF: a list
-of instructions on the number, architecture and arguments of a call. Source: Linux, `Documentation/userspace-api/
+In: the process's own id. Out: nothing; afterwards only the calls of `allowed_calls.py` work. The filter is classic BPF: a
+list of instructions on the number, architecture and arguments of a call. Source: Linux, `Documentation/userspace-api/
 seccomp_filter.rst`, and `include/uapi/linux/{seccomp,filter,audit}.h`. Left out on purpose: architectures whose call numbers
 are not in the table; there the sandbox is below its floor.
 """

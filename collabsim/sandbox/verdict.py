@@ -1,4 +1,4 @@
-"""From what a worker saw and the tests said to a report.
+"""Turns what a worker saw, and the message of the tests, into a report.
 
 In: how the processes ended, and the tests' message, if it came. Out: a `Report`. Nothing counts as passed but the nonce of
 this very examination together with the word that it passed. What the kernel ended for its limits is the program's doing;
@@ -22,16 +22,16 @@ _BY_LIMIT = {
 }
 
 
-def of_examination(seen: dict[str, Any], said: Any, nonce: str, limits: Limits) -> Report:
+def of_examination(seen: dict[str, Any], message: Any, nonce: str, limits: Limits) -> Report:
     """The report of a program that was tested; `said` is the tests' message, None when none came."""
     common = _common(seen)
     if seen["fault"]:
         return Report("error", f"the program could not be confined: {seen['fault']}", **common)
-    mine = isinstance(said, dict) and said.get("nonce") == nonce
-    if mine and said.get("passed") is True:
+    mine = isinstance(message, dict) and message.get("nonce") == nonce
+    if mine and message.get("passed") is True:
         return Report("passed", **common)
-    if mine and said.get("broken") is True:
-        return Report("broken", str(said["reason"]), **common)
+    if mine and message.get("broken") is True:
+        return Report("broken", str(message["reason"]), **common)
     limit = _limit_passed(seen, limits)
     if limit:
         return Report("failed", _in_words(limit, limits), **{**common, "ended_by": limit})
@@ -39,7 +39,7 @@ def of_examination(seen: dict[str, Any], said: Any, nonce: str, limits: Limits) 
         return Report("error", "a process of the sandbox was killed from outside; perhaps memory ran out", **common)
     crash = _crash(seen["ends"].get("program"))
     if mine:
-        reason = str(said.get("reason", "failed"))
+        reason = str(message.get("reason", "failed"))
         return Report("failed", f"{reason} ({crash})" if crash and "ended" in reason else reason, **common)
     return Report("failed", crash or "the tests ended without a result, which the program's answers caused", **common)
 

@@ -1,4 +1,4 @@
-"""Values on their way between a program and its tests: frames of JSON in which only plain data can be said.
+"""Values on their way between a program and its tests: frames of JSON that carry plain data only.
 
 In: Python values. Out: bytes, and equal values of exactly the built-in types. Subclasses arrive as their base and other
 objects as references, so nothing that a program defines (`__eq__`, `__bool__`, `__hash__` ...) ever runs where the

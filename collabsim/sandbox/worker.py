@@ -80,14 +80,14 @@ class Worker:
     def _await_ready(self) -> None:
         self._control.settimeout(60)
         try:
-            said = _received(self._control)
+            message = _received(self._control)
         except WorkerFailed:
             self.close()
             raise
-        if "ready" not in said:
+        if "ready" not in message:
             self.close()
-            raise WorkerFailed(f"the sandbox cannot start: {said.get('failed', 'no reason given')}")
-        self.namespaces = tuple(said["ready"])
+            raise WorkerFailed(f"the sandbox cannot start: {message.get('failed', 'no reason given')}")
+        self.namespaces = tuple(message["ready"])
 
     @property
     def pid(self) -> int:
@@ -162,10 +162,10 @@ def _last_word(line: socket.socket) -> Any:
 def _received(control: socket.socket) -> dict[str, Any]:
     try:
         length = int.from_bytes(_exactly(control, 4), "big")
-        said = json.loads(_exactly(control, length))
+        message = json.loads(_exactly(control, length))
     except (OSError, ValueError) as error:
         raise WorkerFailed(f"the worker gave no report: {error}") from error
-    return said if isinstance(said, dict) else {}
+    return message if isinstance(message, dict) else {}
 
 
 def _exactly(control: socket.socket, length: int) -> bytes:

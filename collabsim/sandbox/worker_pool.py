@@ -1,4 +1,4 @@
-"""The door of the sandbox: runs programs, several at once, on warm workers.
+"""Runs programs, several at once, on warm workers.
 
 In: examinations and scripts, from any thread or event loop. Out: reports, always; a worker that fails is replaced and its
 program tried once more on a fresh one. As many programs run at once as there are cores; others wait for their turn.

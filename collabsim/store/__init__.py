@@ -1,4 +1,4 @@
-"""Keeping what models said: the generation store, and the journal under it that run folders use too."""
+"""Storage of replies: the generation store, and the journal under it that run folders use too."""
 
 from collabsim.store.journal import Journal
 from collabsim.store.keys import request_key

@@ -1,7 +1,7 @@
-"""Single flight: askers of one key share one piece of work.
+"""Single flight: all callers that ask for one key share one piece of work.
 
-In: a key and a coroutine to run if nobody runs it yet. Out: its result, to all who asked meanwhile. Left out on
-purpose: keeping results (the store's matter) and trying again.
+In: a key and a coroutine to run if nobody runs it yet. Out: its result, to all callers that asked meanwhile. Left
+out on purpose: keeping results (the store does) and trying again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def _submit_alone(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
 
 
 class _Failure(NamedTuple):
-    """How work ended without a result."""
+    """The end of work without a result."""
 
     error: Exception
     trace: TracebackType | None
-    """Where it happened, before the first asker raised it on."""
+    """Traceback of the error, before the first caller raised it again."""
 
 
 class _Flight(Generic[T]):
@@ -78,7 +78,7 @@ class SingleFlight(Generic[T]):
             self._leave(key, flight)
             raise
         if isinstance(landed, _Failure):
-            # All raise one object, for not every exception can be copied; each begins its traceback afresh.
+            # All raise one object, since not every exception can be copied; each starts with the first traceback.
             raise landed.error.with_traceback(landed.trace)
         return landed, leads
 
@@ -95,7 +95,7 @@ class SingleFlight(Generic[T]):
             flight.landed.set_result(result)
 
     def _leave(self, key: Hashable, flight: _Flight[T]) -> None:
-        """One asker less; the last one to go stops the work, which nobody wants any more."""
+        """One caller less; when the last one leaves, the work is cancelled."""
         with self._lock:
             flight.waiting -= 1
             abandoned = flight.waiting == 0 and self._flights.get(key) is flight
@@ -111,7 +111,7 @@ class SingleFlight(Generic[T]):
 
 
 def _failure(error: BaseException) -> _Failure:
-    """What the askers are told. An asker must not take the end of the work for its own cancellation, or for Ctrl-C."""
+    """The failure for all callers, none of whom must take it for its own cancellation, or for Ctrl-C."""
     if isinstance(error, Exception):
         return _Failure(error, error.__traceback__)
     stopped = CallError(f"the call was stopped before it ended ({type(error).__name__}); ask again")

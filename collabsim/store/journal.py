@@ -89,7 +89,7 @@ class _Writer(threading.Thread):
             except Empty:
                 return group
         if group:
-            self._queue.put(None)  # nothing is queued behind the end, so it is met again next time
+            self._queue.put(None)  # nothing is queued behind the end mark, so the next call takes it again
         return group or None
 
     def _commit(self, group: list[_Entry]) -> None:

@@ -1,4 +1,4 @@
-"""The store's key of a generation: everything that decides what a model would say, and nothing else.
+"""The store's key of a generation: everything that decides a model's reply, and nothing else.
 
 In: a model's identity and revision, and a `Request`. Out: 32 hex digits, computable without loading the model. Left
 out on purpose: seat, node, protocol, coalition, item and clock; and, for greedy requests, all that greedy decoding
@@ -15,7 +15,7 @@ from collabsim.request import Request, Sampling
 from collabsim.seeds import canonical_json
 
 SCHEME = b"collabsim.gen/1"
-"""Set apart in the hash: a later way of making keys never meets today's."""
+"""Version of the key scheme, part of the hash: keys of a later scheme never equal those of this one."""
 
 # The same text as `seeds.canonical_json`; a ready encoder saves a third of the time on this path.
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode

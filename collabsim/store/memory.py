@@ -20,18 +20,18 @@ OVERHEAD = 500
 
 class Memory:
     """Replies by key: those that are also on disk within `room` bytes, the least recently used leaving first; the rest
-    for as long as they are not dropped, for a second generation could say something else."""
+    until they are dropped, since a second generation could give another reply."""
 
     def __init__(self, room: int) -> None:
         self._room = room
         self._recent: OrderedDict[str, tuple[Reply, int]] = OrderedDict()
-        self._kept: dict[str, Reply] = {}
+        self._pinned: dict[str, Reply] = {}
 
     def get(self, key: str) -> Reply | None:
         """The reply, which thereby counts as used."""
         entry = self._recent.get(key)
         if entry is None:
-            return self._kept.get(key)
+            return self._pinned.get(key)
         self._recent.move_to_end(key)
         return entry[0]
 
@@ -47,17 +47,17 @@ class Memory:
 
     def keep(self, key: str, reply: Reply) -> None:
         """Hold a reply that has no other copy."""
-        self._kept[key] = reply
+        self._pinned[key] = reply
 
     def drop(self, keys: set[str]) -> None:
-        """Forget replies that were kept."""
+        """Forget replies that `keep` holds."""
         for key in keys:
-            self._kept.pop(key, None)
+            self._pinned.pop(key, None)
 
 
 @dataclass(slots=True)
 class Unnamed:
-    """A model object without identity: a name for it, and the keys of what it said."""
+    """A model object without identity: a name for it, and the keys of its replies."""
 
     model: Callable[[], Any]
     """A weak reference."""
@@ -72,26 +72,26 @@ class UnnamedModels:
     """Names for model objects without an identity: one for each object, never given to a second one.
 
     By `id`, checked by a weak reference: chat models compare by value and cannot be hashed. Keeps no model alive (save
-    one that takes no weak references), and drops what a dead one said when the next one comes.
+    one that takes no weak references), and drops the replies of a dead one when the next one comes.
     """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._known: dict[int, Unnamed] = {}
+        self._by_id: dict[int, Unnamed] = {}
 
     def of(self, model: object) -> Unnamed:
         """The entry of this object, made if it is new."""
-        known = self._known.get(id(model))
-        if known is None or known.model() is not model:
+        entry = self._by_id.get(id(model))
+        if entry is None or entry.model() is not model:
             self._forget_dead()
             # NUL keeps these names apart from every identity that somebody may declare
-            known = self._known[id(model)] = Unnamed(_reference(model), f"\0object {next(_numbers)}")
-        return known
+            entry = self._by_id[id(model)] = Unnamed(_reference(model), f"\0object {next(_numbers)}")
+        return entry
 
     def _forget_dead(self) -> None:
-        dead = [number for number, entry in self._known.items() if entry.model() is None]
+        dead = [number for number, entry in self._by_id.items() if entry.model() is None]
         for number in dead:
-            self._memory.drop(self._known.pop(number).keys)
+            self._memory.drop(self._by_id.pop(number).keys)
 
 
 def _reference(model: object) -> Callable[[], Any]:

@@ -1,4 +1,4 @@
-"""Opening a SQLite file of ours, and saying in one sentence why it cannot be done.
+"""Opens SQLite files of a known schema, and explains in one sentence why one cannot be opened.
 
 In: a path and a `Schema`. Out: a connection to a file that has exactly this schema. A file of another program, or
 of a newer collabsim, is refused and left as it is.
@@ -17,7 +17,7 @@ from pathlib import Path
 from collabsim.errors import StoreError
 
 BUSY_SECONDS = 30.0
-"""How long a statement waits for another process's lock. Commits take milliseconds: after this, one hangs."""
+"""Longest wait of a statement for another process's lock. Commits take milliseconds: after this time one hangs."""
 
 _REASONS = {
     sqlite3.SQLITE_FULL: "there is no room left on the disk; free some and run the same command again",
@@ -36,10 +36,10 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a file of ours holds, and how it grows from version to version."""
+    """The tables of a file, and the steps from version to version."""
 
     name: str
-    """What users call such a file, for messages: `generation store`."""
+    """Name of such a file in messages: `generation store`."""
     application_id: int
     """Signed 32-bit mark in the file's header that tells our kinds of files apart; never 0."""
     steps: tuple[tuple[str, ...], ...]
@@ -117,7 +117,7 @@ def open_file(path: Path, schema: Schema) -> sqlite3.Connection:
 
 
 def _check_access(path: Path) -> None:
-    # os.path, for pathlib raises where a folder may not be entered
+    # os.path, since pathlib raises where a folder may not be entered
     if not os.path.isdir(path.parent):
         raise StoreError(f"expected a folder at {path.parent}, found none; make it, or name a file in another folder")
     if os.path.isdir(path):

@@ -2,8 +2,8 @@
 
 In: a model and a `Request`. Out: its `Reply`, from memory, from the file, from a generation in flight, or generated
 now and committed. One store may be used from any number of threads and event loops at once, and one file by several
-processes. Left out on purpose: failures (never kept, the next ask tries again), expiry, and retries (a model's own
-matter).
+processes. Left out on purpose: failures (never kept, the next call tries again), expiry, and retries (each model
+has its own).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from collabsim.episode import Reply
 from collabsim.errors import CallError, StoreError
 from collabsim.identity import identity_of, revision_of
 from collabsim.models.chat.reply import reply_of
+from collabsim.paths import user_path
 from collabsim.request import Request
 from collabsim.store.codec import decode, encode
 from collabsim.store.flight import SingleFlight
@@ -74,7 +75,7 @@ class GenerationStore:
         """Replies that models made for this store, bypassed ones included."""
         self.reused = 0
         """Replies that were there already, or came from a generation in flight."""
-        self._journal = None if path is None else _open(Path(path).expanduser())
+        self._journal = None if path is None else _open(user_path(path, "store"))
         self._memory = Memory(MEMORY_BYTES)
         self._unnamed = UnnamedModels(self._memory)
         self._flights: SingleFlight[tuple[Reply, bool]] = SingleFlight()
@@ -93,37 +94,37 @@ class GenerationStore:
         if bypass:
             (reply, _), _ = await self._flights.share(object(), lambda: self._produce(ask, keep=False))
             return Fetched(reply, ask.key, False)
-        found = self._reuse(ask.key) or self._reuse_from_disk(ask)
-        if found is not None:
-            return Fetched(found, ask.key, True)
-        (reply, made), leads = await self._flights.share(ask.key, lambda: self._produce(ask, keep=True))
+        stored = self._reuse(ask.key) or self._reuse_from_disk(ask)
+        if stored is not None:
+            return Fetched(stored, ask.key, True)
+        (reply, generated), leads = await self._flights.share(ask.key, lambda: self._produce(ask, keep=True))
         if not leads:
             with self._lock:
                 self.reused += 1
-        return Fetched(reply, ask.key, not (leads and made))
+        return Fetched(reply, ask.key, not (leads and generated))
 
     def get(self, key: str) -> Reply | None:
         """The reply kept under a key, or None. Counts nothing."""
         with self._lock:
-            found = self._memory.get(key)
-        return found or self._on_disk(key)
+            reply = self._memory.get(key)
+        return reply or self._on_disk(key)
 
     def get_encoded(self, key: str) -> bytes | None:
         """The reply kept under a key as `codec.encode` writes it, or None."""
         return next((encoded for _, encoded in self.export([key])), None)
 
     def export(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """The keys that the store has, each once, with their encoded replies; for copies that stand on their own."""
-        wanted = list(dict.fromkeys(keys))
-        for start in range(0, len(wanted), BATCH):
-            batch = wanted[start : start + BATCH]
+        """The keys that the store has, each once, with their encoded replies; for self-contained copies."""
+        distinct = list(dict.fromkeys(keys))
+        for start in range(0, len(distinct), BATCH):
+            batch = distinct[start : start + BATCH]
             rows = self._rows(batch)
             yield from rows
             for key in set(batch).difference(key for key, _ in rows):
                 with self._lock:
-                    kept = self._memory.get(key)
-                if kept is not None:
-                    yield key, encode(kept)
+                    reply = self._memory.get(key)
+                if reply is not None:
+                    yield key, encode(reply)
 
     def close(self) -> None:
         """Close the file. Safe to call again; generations still in flight fail."""
@@ -152,27 +153,27 @@ class GenerationStore:
 
     def _reuse(self, key: str) -> Reply | None:
         with self._lock:
-            found = self._memory.get(key)
-            if found is not None:
+            reply = self._memory.get(key)
+            if reply is not None:
                 self.reused += 1
-        return found
+        return reply
 
     def _reuse_from_disk(self, ask: _Ask) -> Reply | None:
         if ask.unnamed is not None or self._flights.under_way(ask.key):
             return None
-        found = self._on_disk(ask.key)
-        if found is not None:
+        reply = self._on_disk(ask.key)
+        if reply is not None:
             with self._lock:
                 self.reused += 1
-        return found
+        return reply
 
     async def _produce(self, ask: _Ask, *, keep: bool) -> tuple[Reply, bool]:
         """The reply, and whether it was made here."""
         if not keep:
             return await self._generate(ask), True
-        found = self._reuse(ask.key)  # an earlier flight may have landed since the asker looked
-        if found is not None:
-            return found, False
+        stored = self._reuse(ask.key)  # an earlier flight may have landed since the asker looked
+        if stored is not None:
+            return stored, False
         reply = await self._generate(ask)
         if self._journal is not None and ask.unnamed is None:
             return await self._commit(self._journal, ask.key, reply), True
@@ -224,10 +225,10 @@ class GenerationStore:
 def default_path() -> Path:
     """The generation store of this user: `$COLLABSIM_STORE`, else a file in `$XDG_CACHE_HOME` or `~/.cache`.
 
-    Raises `StoreError` when the user has no home folder.
+    Raises `StoreError` when the user has no home folder, `ConfigError` when the variable names one that is not there.
     """
     named = os.environ.get("COLLABSIM_STORE")
-    return Path(named).expanduser() if named else _in_cache_folder()
+    return user_path(named, "COLLABSIM_STORE") if named else _in_cache_folder()
 
 
 def _in_cache_folder() -> Path:

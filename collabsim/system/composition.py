@@ -1,4 +1,4 @@
-"""What a system is made of: protocol, options, pool, helpers, roles, and what was fitted on dev.
+"""The parts of a system: protocol, options, pool, helpers, roles, and the results of fitting on dev.
 
 In: these parts, by name or as objects. Out: a checked, frozen `Composition` with its compiled graph, its identity and what
 follows from them. The graph is compiled once per (protocol, seats, options) and shared by every composition that has these
@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from collabsim.arguments import check_fields
 from collabsim.context import Limits
 from collabsim.errors import ConfigError, ProtocolError, nearest
-from collabsim.pool import Pool
+from collabsim.pool import Pool, as_pool
 from collabsim.protocols import Protocol, as_protocol
 from collabsim.roles import Rank, as_names, dev_ranks
 from collabsim.seeds import canonical_json, digest
@@ -33,9 +34,7 @@ class Composition:
     """protocol + options + pool (+ helpers, roles, what was fitted on dev)."""
 
     protocol: Protocol
-    """Also taken: a registered name, `package.module:function`, or a bare build function."""
     pool: Pool
-    """Also taken: a mapping of seat name to chat model."""
     options: Mapping[str, Any] = field(default_factory=dict)
     helpers: Pool = field(default_factory=Pool)
     """Models outside the game, the same for every coalition."""
@@ -44,7 +43,7 @@ class Composition:
     order: Sequence[str] | None = None
     """Fixed order in which members are shown; None: by H(run seed, item, seat)."""
     alone: Literal["answers", "floor"] = "answers"
-    """What a single present seat is worth: its own answer, or the floor."""
+    """Outcome of a single present seat: that of its own answer, or the floor."""
     absent: str = "remove"
     """`remove`, or `replace:HELPER`: an absent seat is filled by that helper's model (value over replacement)."""
     fitted: Fitted = field(default_factory=Fitted)
@@ -54,8 +53,9 @@ class Composition:
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "protocol", as_protocol(self.protocol))
-        set_field(self, "pool", self.pool if isinstance(self.pool, Pool) else Pool(self.pool))
-        set_field(self, "helpers", self.helpers if isinstance(self.helpers, Pool) else Pool(self.helpers))
+        set_field(self, "pool", as_pool(self.pool))
+        set_field(self, "helpers", as_pool(self.helpers))
+        check_fields(self)
         set_field(self, "options", self.protocol.check_options(self.options))
         self.protocol.check_pool(len(self.pool))
         self._check_names()
@@ -79,8 +79,6 @@ class Composition:
             self.pool.check(seat)
         if self.order is not None and sorted(self.order) != sorted(self.pool):
             raise ConfigError(f"order {list(self.order)} must name every seat once; the pool has {list(self.pool)}")
-        if self.alone not in ("answers", "floor"):
-            raise ConfigError(f"alone: expected 'answers' or 'floor', got {self.alone!r}")
         if self.absent != "remove" and self.replacement is None:
             raise ConfigError(
                 f"absent: expected 'remove' or 'replace:HELPER' with one of the helpers {list(self.helpers)}, "
@@ -157,7 +155,7 @@ class Composition:
 
     @cached_property
     def twins(self) -> tuple[tuple[str, str], ...]:
-        """Each seat with the first of the seats that speak exactly alike."""
+        """Each seat with the first of the seats with the same identity."""
         return self.pool.twins()
 
     @cached_property

@@ -6,14 +6,15 @@ a resumed sweep reads back. Test items are never seen here.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from collabsim.errors import CallError, ConfigError, MissingOutcomesError
 from collabsim.item import Item
 from collabsim.seeds import digest
+from collabsim.system.execute import CONCURRENCY, RunRequest, run_all
 from collabsim.system.fitted import Fitted
 from collabsim.system.system import System
 
@@ -32,8 +33,8 @@ def check_dev_items(system: System, items: Sequence[Item]) -> None:
         )
 
 
-async def afit(system: System, items: Sequence[Item], *, seed: int = 0) -> Fitted:
-    """Score every seat alone on the dev items and run the protocol's `fit`.
+async def afit(system: System, items: Sequence[Item], *, seed: int = 0, concurrency: int = CONCURRENCY) -> Fitted:
+    """Score every seat alone on the dev items and run the protocol's `fit`, at most `concurrency` runs at a time.
 
     Without dev items the result is empty. Raises `ConfigError` when the protocol needs dev items and there are none,
     `MissingOutcomesError` when a model call on a dev item failed (run again to retry).
@@ -41,13 +42,15 @@ async def afit(system: System, items: Sequence[Item], *, seed: int = 0) -> Fitte
     check_dev_items(system, items)
     if not items:
         return Fitted()
-    outcomes = await dev_outcomes(system, items, seed)
+    outcomes = await dev_outcomes(system, items, seed, concurrency=concurrency)
     scores = {seat: sum(scored) / len(scored) for seat, scored in outcomes.items()}
     fitted = Fitted(dev_scores=scores, inputs=fit_inputs(system, items, seed), dev_items=len(items))
     if system.protocol.fit is None:
         return fitted
     try:
-        data = system.protocol.fit(replace(system, fitted=fitted), items, seed)
+        data = system.protocol.fit(
+            replace(system, fitted=fitted), items, seed, **_bound(system.protocol.fit, concurrency)
+        )
         return replace(fitted, data=await data if inspect.isawaitable(data) else data)
     except CallError as error:
         raise MissingOutcomesError(
@@ -56,16 +59,24 @@ async def afit(system: System, items: Sequence[Item], *, seed: int = 0) -> Fitte
         ) from error
 
 
-async def dev_outcomes(system: System, items: Sequence[Item], seed: int) -> dict[str, list[float]]:
+def _bound(fit: Callable[..., Any], concurrency: int) -> dict[str, int]:
+    """The keyword `concurrency`, for a `fit` that takes it."""
+    return {"concurrency": concurrency} if "concurrency" in inspect.signature(fit).parameters else {}
+
+
+async def dev_outcomes(
+    system: System, items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> dict[str, list[float]]:
     """The score of every seat's own answer to every dev item, in the order of `items`.
 
     Raises `MissingOutcomesError` when a model call on a dev item failed.
     """
-    return {seat: await _dev_outcomes(system, items, seat, seed) for seat in system.pool}
+    return {seat: await _dev_outcomes(system, items, seat, seed, concurrency) for seat in system.pool}
 
 
-async def _dev_outcomes(system: System, items: Sequence[Item], seat: str, seed: int) -> list[float]:
-    episodes = await asyncio.gather(*(system.alone_on(item, seat, run_seed=seed) for item in items))
+async def _dev_outcomes(system: System, items: Sequence[Item], seat: str, seed: int, concurrency: int) -> list[float]:
+    requests = (RunRequest(item, seat=seat, run_seed=seed) for item in items)
+    episodes = [run.episode for run in await run_all(system, requests, concurrency=concurrency)]
     outcomes = [episode.outcome for episode in episodes if episode.outcome is not None]
     if len(outcomes) < len(episodes):
         error = next(episode.error for episode in episodes if episode.error)

@@ -1,9 +1,9 @@
-"""What a protocol needs of its members, checked before anything is loaded.
+"""Checks that members have what a protocol needs, before anything is loaded.
 
-In: a system. Out: nothing, or the error that its first run would have met: models without next-token distributions or on
+In: a system. Out: nothing, or the error that its first run would raise: models without next-token distributions or on
 an engine that hides them, vocabularies in which an id means two tokens, architectures whose weights cannot be merged.
-Configs and tokenizers suffice; no weights are read. Left out on purpose: dev items (see `fitting.py`), and what only
-models of other kinds than `LocalModel` know of themselves.
+Configs and tokenizers suffice; no weights are read. Left out on purpose: dev items (see `fitting.py`), and the
+capabilities of models other than `LocalModel`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _check_logits(pool: Pool, *, alike: bool) -> None:
             local[name] = seat.model
             seat.model.check_shows_logits()
         elif not callable(getattr(seat.model, "logit_model", None)):
-            logit_model(seat.model)  # says what is wrong with it
+            logit_model(seat.model)  # raises the error that says why
     if alike:
         _check_tokens(local)
 

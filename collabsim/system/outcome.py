@@ -1,8 +1,8 @@
-"""From what a graph wrote to an outcome.
+"""Turns the final state of a graph into an outcome.
 
 In: `state["final"]` and the item. Out: the final output in canonical form, its outcome, its verdict, and the score of each
-text with what was read and why. A tie of several texts has the weighted mean of their scores; a run in which nobody spoke
-has the item's floor.
+text with the extracted answer and the reason. A tie of several texts has the weighted mean of their scores; a run in which
+no seat replied has the item's floor.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def as_final(value: Any, name: str = "this protocol") -> Final:
 
 
 class Judgement(NamedTuple):
-    """What a final output is worth."""
+    """The outcome of a final output, and the reasons for it."""
 
     outcome: float | None
     """In [0, 1]; None when scoring itself failed."""

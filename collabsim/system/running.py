@@ -39,7 +39,7 @@ def context(
     recorder: Recorder,
     replicas: Mapping[str, int] | None = None,
 ) -> RunContext:
-    """The context of one run: who is there, in which order, in which role."""
+    """The context of one run: the present seats, their order, their roles."""
     pool = system.pool
     if system.replacement is not None:
         pool, present = system.filled(present), system.everyone
@@ -75,26 +75,26 @@ async def episode(
         final = await produce()
         spoke = bool(run.recorder.calls)
         if getattr(item.scorer, "waits", False):  # it runs programs: other runs go on meanwhile
-            judged = await asyncio.to_thread(judge, item, final, spoke=spoke)
+            judgement = await asyncio.to_thread(judge, item, final, spoke=spoke)
         else:
-            judged = judge(item, final, spoke=spoke)
+            judgement = judge(item, final, spoke=spoke)
     except ABORTS:
         raise
     except Exception as caught:
         where = "; ".join(getattr(caught, "__notes__", ()))  # LangGraph notes the node there
-        judged = Judgement(None, None, RunError(type(caught).__name__, str(caught) or repr(caught), where))
+        judgement = Judgement(None, None, RunError(type(caught).__name__, str(caught) or repr(caught), where))
     return Episode(
         item_id=item.id,
         present=present,
         run_seed=run.run_seed,
         replica=run.replica,
         final=final,
-        outcome=judged.outcome,
-        verdict=judged.verdict,
+        outcome=judgement.outcome,
+        verdict=judgement.verdict,
         calls=tuple(run.recorder.calls),
-        error=judged.error,
+        error=judgement.error,
         seconds=perf_counter() - started,
-        scores=judged.scores,
+        scores=judgement.scores,
     )
 
 
@@ -120,25 +120,25 @@ async def through_graph(system: Composition, run: RunContext) -> Final:
 
 async def own_answer(run: RunContext, seat: str) -> Final:
     """The seat's reply to the item as the task words it, outside any graph."""
-    reply = await ask(_Bare(run), seat, run.item.messages, node=slot(seat, 0))
+    reply = await ask(_BareRuntime(run), seat, run.item.messages, node=slot(seat, 0))
     return (Output(reply.text, 1.0, reply.finish),) if isinstance(reply, Reply) else ()
 
 
 async def reply_of_seat(
     system: Composition, item: Item, seat: str, messages: Messages, *, draw: int = 0, run_seed: int = 0
 ) -> Reply:
-    """What a seat says to `messages` about an item outside any run: for what a protocol fits on dev items.
+    """The reply of a seat to `messages` about an item outside any run, for protocols that fit something on dev items.
 
     Goes through the store like any call. Raises `CallError` when the call fails.
     """
     run = context(system, item, frozenset((seat,)), run_seed, 0, Recorder())
-    reply = await ask(_Bare(run), seat, messages, draw=draw)
+    reply = await ask(_BareRuntime(run), seat, messages, draw=draw)
     assert isinstance(reply, Reply)  # the seat is present
     return reply
 
 
 @dataclass(frozen=True, slots=True)
-class _Bare:
-    """What `ask` needs of a LangGraph runtime, for calls that are made outside a graph."""
+class _BareRuntime:
+    """The part of a LangGraph runtime that `ask` needs, for calls that are made outside a graph."""
 
     context: RunContext

@@ -1,15 +1,16 @@
 """A system: a composition that is ready to be run on items under any coalition.
 
 In: protocol, options, pool, helpers, roles, what was fitted on dev. Out: one `Episode` per (item, coalition, seed). What
-differs between runs travels in the run context. Sweeps, values and files are `coalitions`' business.
+differs between runs is in the run context. Left out on purpose: sweeps, values and files; see `coalitions`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from collabsim.arguments import checked
 from collabsim.context import Recorder, RunContext
 from collabsim.episode import Episode, Final
 from collabsim.errors import ConfigError, nearest
@@ -18,10 +19,38 @@ from collabsim.loop import run_sync
 from collabsim.system import running
 from collabsim.system.composition import Composition
 
+if TYPE_CHECKING:
+    from collabsim.context import Limits
+    from collabsim.pool import Members
+    from collabsim.protocols import Build, Protocol
+    from collabsim.store import GenerationStore
+    from collabsim.system.fitted import Fitted
+
 
 @dataclass(frozen=True, eq=False)
 class System(Composition):
-    """protocol + options + pool (+ helpers, roles, what was fitted on dev)."""
+    """protocol + options + pool (+ helpers, roles, what was fitted on dev).
+
+    `protocol` is also taken as a registered name, as `package.module:function` or as a bare build function; `pool` and
+    `helpers` also as mappings of names to chat models. All are read as a `Protocol` and as `Pool`s.
+    """
+
+    if TYPE_CHECKING:  # the generated one knows only what the fields are read as
+
+        def __init__(
+            self,
+            protocol: str | Protocol | Build,
+            pool: Members,
+            options: Mapping[str, Any] = ...,
+            helpers: Members = ...,
+            roles: Mapping[str, str | Sequence[str]] = ...,
+            order: Sequence[str] | None = ...,
+            alone: Literal["answers", "floor"] = ...,
+            absent: str = ...,
+            fitted: Fitted = ...,
+            store: GenerationStore = ...,
+            limits: Limits = ...,
+        ) -> None: ...
 
     def study(self, items: Sequence[Item]) -> None:
         """Hand the answer key of `items` to every simulated model; real models have no `study`."""
@@ -30,9 +59,20 @@ class System(Composition):
             if callable(learn):
                 learn(items)
 
-    def run(self, item: Item, coalition: Collection[str] | None = None, **how: Any) -> Episode:
-        """`arun`, waiting for the result; works in scripts and notebooks."""
-        return run_sync(self.arun(item, coalition, **how))
+    @checked(item="give task.items[0], or make_item(question, gold)")
+    def run(
+        self,
+        item: Item,
+        coalition: Collection[str] | None = None,
+        *,
+        run_seed: int = 0,
+        replica: int = 0,
+        replicas: Mapping[str, int] | None = None,
+        recorder: Recorder | None = None,
+    ) -> Episode:
+        """`arun`, waiting for the result; works in scripts and notebooks. Also raises `ConfigError` for wrong arguments."""
+        more = {"run_seed": run_seed, "replica": replica}
+        return run_sync(self.arun(item, coalition, **more, replicas=replicas, recorder=recorder))
 
     async def arun(
         self,
@@ -89,7 +129,7 @@ class System(Composition):
 
     @property
     def players(self) -> tuple[str, ...]:
-        """Names of what coalitions switch: the seats."""
+        """Names of the players that coalitions switch: the seats."""
         return self.pool.seats
 
     @property
@@ -98,7 +138,7 @@ class System(Composition):
         return {seat: (seat,) for seat in self.pool}
 
     def meanings(self) -> dict[str, Any]:
-        """What the numbers of a sweep mean, for reports."""
+        """The meaning of the numbers of a sweep, for reports."""
         return {
             "floor": "v(empty): outcome of a run in which nobody is present",
             "alone": self.alone,

@@ -1,21 +1,17 @@
-"""A protocol's graph as a networkx graph, and what can be read off it.
+"""A protocol's graph as a networkx graph: step limits, nodes that ask, nodes without a path to the end.
 
-In: a LangGraph builder. Out: step limits, call counts, seats that cannot reach the output. No model is needed.
+In: a LangGraph builder. Out: networkx graphs, numbers and names of nodes. No model is needed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 from langgraph.graph import END, START
 
 from collabsim.nodes.asking import Ask, AskRole
 
-if TYPE_CHECKING:
-    pass
-
-Builder = Any if not TYPE_CHECKING else "StateGraph[Any, Any, Any, Any]"
 CYCLIC_STEP_LIMIT = 100
 
 
@@ -60,7 +56,7 @@ def opaque_nodes(builder: Any) -> list[str]:
 
 
 def _callables(builder: Any) -> dict[str, list[Any]]:
-    """What each node calls; nothing where it is a graph or another runnable."""
+    """The functions that each node calls; none where it is a graph or another runnable."""
     return {
         name: [node for part in ("afunc", "func") if (node := getattr(spec.runnable, part, None)) is not None]
         for name, spec in builder.nodes.items()
@@ -68,7 +64,7 @@ def _callables(builder: Any) -> dict[str, list[Any]]:
 
 
 def stranded(builder: Any) -> list[str]:
-    """Nodes from which no path leads to the end: what happens there cannot reach the output."""
+    """Nodes from which no path leads to the end: they cannot change the output."""
     graph = topology(builder)
     leads_to_end = nx.ancestors(graph, END)
     return sorted(name for name in builder.nodes if name not in leads_to_end)

@@ -1,8 +1,9 @@
-"""Tasks: items with golds, and the scorers that read and compare answers."""
+"""Tasks: items with their golds, out of data sets, generators and rows in memory."""
 
 from collabsim.item import Answer, Answers, Item, ItemView, Score, Scorer
+from collabsim.scorers import scorer_for
 from collabsim.tasks.answer_score import score_answer
-from collabsim.tasks.building import make_item, scorer_for
+from collabsim.tasks.building import make_item
 from collabsim.tasks.catalogue import TaskRow, list_tasks
 from collabsim.tasks.task import Task, load_task
 

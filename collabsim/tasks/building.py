@@ -7,61 +7,21 @@ anything for an empty reply, is `Unusable`. A program is only read here, for run
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
 
-from collabsim.errors import ConfigError, DataError, nearest
-from collabsim.item import Item, ItemView, Scorer
+from collabsim.errors import DataError
+from collabsim.item import Item, ItemView
 from collabsim.request import Message
-from collabsim.scorers.choice.choice_scorer import ChoiceScorer
-from collabsim.scorers.code.code_scorer import CodeScorer
-from collabsim.scorers.mathematics.expression_scorer import ExpressionScorer
-from collabsim.scorers.mathematics.number_scorer import NumberScorer
-from collabsim.scorers.reading.numbers import whole_number
-from collabsim.scorers.reading.python_syntax import syntax_tree
-from collabsim.scorers.text.exact_scorer import ExactScorer
-from collabsim.scorers.text.text_scorer import TextScorer
+from collabsim.scorers import AnswerScorer, inferred_kind, scorer_for
 from collabsim.seeds import digest
-from collabsim.tasks.prompts import asked_form, task_prompt
+from collabsim.tasks.prompts import task_prompt
 from collabsim.tasks.record import Record, Unusable, read_record
-
-SCORERS = {
-    scorer.kind: scorer
-    for scorer in (
-        NumberScorer,
-        ExpressionScorer,
-        ExactScorer,
-        ChoiceScorer,
-        TextScorer,
-        CodeScorer,
-    )
-}
-
-_EXPRESSION = re.compile(r"\\[a-zA-Z]|\^|^[\[(].*\d.*[\])]$|^[a-z]\s?=|^-?\d+(?:\s*,\s*-?\d+)+$")
-
-
-@cache
-def scorer_for(kind: str) -> Scorer:
-    """The scorer of a kind, one per process. Raises `ConfigError` for a kind that does not exist."""
-    if kind not in SCORERS:
-        raise ConfigError(f"unknown kind of answer {kind!r}{nearest(kind, SCORERS)}; known: {', '.join(SCORERS)}")
-    return SCORERS[kind]()
 
 
 def kind_of(record: Record) -> str:
-    """The kind a record says, or the one its gold shows: options, tests, plain numbers, mathematics, other text."""
-    if record.kind:
-        return record.kind
-    if record.choices:
-        return "choice"
-    if record.fields.get("tests") or record.fields.get("cases"):
-        return "code"
+    """The kind that a record names, or the one that its options, fields and golds show."""
     golds = (record.gold,) if isinstance(record.gold, str) else record.gold
-    if all(whole_number(gold, units=False) is not None for gold in golds):
-        return "number"
-    return "expression" if all(map(_EXPRESSION.search, golds)) else "exact"
+    return record.kind or inferred_kind(golds, record.choices, record.fields)
 
 
 def build_item(
@@ -69,44 +29,39 @@ def build_item(
     *,
     kind: str | None = None,
     prompt: str | None = None,
-    scorer: Scorer | None = None,
+    scorer: AnswerScorer | None = None,
     tested: bool = True,
 ) -> Item:
     """An item, by default a tested one.
 
     Raises `Unusable` when its gold cannot be scored, `ConfigError` for an unknown kind.
     """
-    kind = scorer.kind if scorer else kind or kind_of(record)
-    scorer = scorer or scorer_for(kind)
-    if kind == "choice" and not record.choices:
-        raise Unusable("no_options")
-    choices = dict(record.choices) if kind == "choice" else {}
+    scorer = scorer or scorer_for(kind or kind_of(record))
+    choices = dict(record.choices) if scorer.has_options else {}
     gold = record.gold if choices or not record.choices else _option_texts(record)
-    accepted = gold if isinstance(gold, str) else gold[0] if kind == "verifier" else list(gold)
-    content = [record.question, choices, accepted, *(_judged_by(record) if kind == "code" else [])]
-    item_id = digest(content)[:16]
-    asked = task_prompt(record.question, choices, kind, prompt, entry_point=record.fields.get("entry_point"))
-    guess = (1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else record.chance or 0.0
+    judged_by = [record.fields[name] for name in scorer.judged_by if record.fields.get(name)]
+    item_id = digest([record.question, choices, scorer.gold_content(gold), *judged_by])[:16]
+    asked = task_prompt(record.question, choices, scorer.ending(record.fields), prompt)
     item = Item(
         id=item_id,
         question=record.question,
         gold=gold,
-        view=ItemView(item_id, (Message("user", asked),), choices, kind),
+        view=ItemView(item_id, (Message("user", asked),), choices, scorer.kind),
         scorer=scorer,
         topic=record.topic,
         difficulty=record.difficulty,
-        chance=guess,
+        chance=scorer.chance(gold, choices, record.chance),
         extra=record.fields,
     )
-    if kind == "code":
-        _check_program(item)
-    elif tested:
+    if defect := scorer.defect(item):
+        raise Unusable(defect)
+    if tested and not scorer.waits:
         _self_test(item, prompt)
     return item
 
 
 def _option_texts(record: Record) -> str | tuple[str, ...]:
-    """Golds for another kind than `choice`: the texts of the right options."""
+    """Golds for a kind without options: the texts of the right ones."""
     letters = (record.gold,) if isinstance(record.gold, str) else record.gold
     texts = tuple(record.choices[letter] for letter in letters)
     return texts[0] if len(texts) == 1 else texts
@@ -115,28 +70,10 @@ def _option_texts(record: Record) -> str | tuple[str, ...]:
 def _self_test(item: Item, prompt: str | None) -> None:
     """Raises `Unusable` unless the gold in the asked form is right and an empty reply is worth nothing."""
     scorer = item.scorer
-    if scorer.score(asked_form(item.gold_text, item.view.kind, prompt), item).score != 1.0:
+    if scorer.score(scorer.asked_form(item.gold_text, prompt), item).score != 1.0:
         raise Unusable("unscorable_gold")
     if scorer.score("", item).score != 0.0:
         raise Unusable("empty_reply_scores")
-
-
-def _judged_by(record: Record) -> list[Any]:
-    """What decides about a program: its tests, or the inputs and outputs of its cases."""
-    return [record.fields[name] for name in ("tests", "cases") if record.fields.get(name)]
-
-
-def _check_program(item: Item) -> None:
-    """Raises `Unusable` unless there are cases, or tests that are Python."""
-    tests = item.extra.get("tests") or ""
-    if not tests and not item.extra.get("cases"):
-        raise Unusable("no_tests")
-    sources = [item.extra.get("setup") or "", "\n".join(tests) if isinstance(tests, list) else str(tests)]
-    try:
-        for source in sources:
-            syntax_tree(source)
-    except (SyntaxError, ValueError):
-        raise Unusable("broken_tests") from None
 
 
 def make_item(

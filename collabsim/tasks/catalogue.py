@@ -1,4 +1,4 @@
-"""What tasks this machine can load by name, for `collabsim tasks`.
+"""Lists the tasks that this machine can load by name, for `collabsim tasks`.
 
 In: nothing. Out: one row per known data set, per further file of an installed MoCo and per generator. Known sets are counted
 from their files as `load_task` would: items, chance rate, what was mended or left out; only the self-test of every item is

@@ -2,7 +2,7 @@
 
 In: a name such as `gsm8k`. Out: where it comes from, how its rows are read, and how its items are asked. Prompt, kind of
 answer and rows belong together, so they stand together; whatever a set's files do wrong is mended by the rules that hold
-for all sets (see `records.py`, `selection.py`) or by its reader (see `row_forms.py`). Left out on purpose: the data.
+for all sets (see `record.py`, `selection.py`) or by its reader (see `row_forms.py`). Left out on purpose: the data.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
 from functools import cache
@@ -21,8 +21,7 @@ from io import StringIO
 from typing import Any
 
 from collabsim.errors import ConfigError, DataError, PrerequisiteError, nearest
-from collabsim.item import Scorer
-from collabsim.scorers.text.harmless_text import Evaluation
+from collabsim.scorers.text.harmless_text import Evaluator
 from collabsim.scorers.text.verifier_scorer import Reference, VerifierScorer
 from collabsim.seeds import canonical_json, derive_seed
 from collabsim.tasks.record import Record, Unusable
@@ -74,8 +73,8 @@ class DatasetVerifier:
         return float(_dataset(self.name, self.options).score_answer(answer, entry))
 
     @property
-    def evaluation(self) -> Evaluation:
-        """What the verifier's module does with text: nothing, Python's `eval`, or sympy's parser."""
+    def evaluator(self) -> Evaluator:
+        """What the verifier's module evaluates text with."""
         source = inspect.getsource(sys.modules[_registry()[self.name][0].__module__])
         if "parse_expr(" in source and "sympy" in source:
             return "sympy"
@@ -127,6 +126,7 @@ class GeneratorSource:
     splits = ()
     shuffle = False
     prompt = None
+    other_kinds = ("number", "exact")
 
     def __init__(self, name: str, options: Mapping[str, Any]) -> None:
         registry = _registry()
@@ -141,7 +141,7 @@ class GeneratorSource:
         self.options = dict(options)
         self._check_options([field.name for field in fields(registry[name][1])])
         self.verifier = DatasetVerifier(name, canonical_json(self.options))
-        self._scorer = VerifierScorer(self.verifier, self.verifier.evaluation)
+        self._scorer = VerifierScorer(self.verifier, self.verifier.evaluator)
 
     def _check_options(self, known: list[str]) -> None:
         known = [option for option in known if option not in ("seed", "size")]
@@ -170,7 +170,7 @@ class GeneratorSource:
         return Record(
             question=row["question"],
             gold=Reference(text, row, nonsense),
-            kind="verifier",
+            kind=self._scorer.kind,
             topic=generator_names()[self.generator],
             fields=metadata,
             repairs=("lenient_verifier",) if nonsense >= 1.0 else (),
@@ -186,9 +186,13 @@ class GeneratorSource:
                 return text
         raise Unusable("null_gold")
 
-    def scorer(self) -> Scorer:
+    def scorer(self) -> VerifierScorer:
         """The scorer around the generator's verifier."""
         return self._scorer
+
+    def kind_of(self, references: Iterable[Reference]) -> str:
+        """`number` when every item asks for an exact number, else the verifier's kind."""
+        return "number" if all(map(self.exact_number, references)) else self._scorer.kind
 
     def exact_number(self, reference: Reference) -> bool:
         """Whether an item asks for an exact number: the gold is a decimal, and the verifier takes no neighbour for it."""

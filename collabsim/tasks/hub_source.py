@@ -13,6 +13,7 @@ from typing import Any
 
 from collabsim.errors import ConfigError, DataError, PrerequisiteError, nearest
 from collabsim.extras import install_command
+from collabsim.paths import user_path
 from collabsim.tasks.sources import DEV_SPLITS, TableSource
 
 OPTIONS = ("config", "revision")
@@ -76,7 +77,7 @@ def _datasets() -> Any:
 
 def _config_names(datasets: Any, name: str, revision: str | None, base: Path) -> Sequence[str | None]:
     """All configurations of a set, or the folders of one that is saved with a folder for each."""
-    folder = base / Path(name).expanduser()
+    folder = base / user_path(name, "task.source")
     if saved := sorted(path.name for path in folder.glob("*") if _is_saved(path)):
         return saved
     if _is_saved(folder):
@@ -103,7 +104,7 @@ def _one_line_errors(name: str) -> Iterator[None]:
 
 
 def _load(datasets: Any, name: str, options: Mapping[str, Any], base: Path) -> Any:
-    folder, config = base / Path(name).expanduser(), options.get("config")
+    folder, config = base / user_path(name, "task.source"), options.get("config")
     with _one_line_errors(name):
         for place in (folder / str(config), folder):
             if _is_saved(place):

@@ -20,7 +20,7 @@ from collabsim.tasks.data_sets import DATA_SETS, DataSet
 from collabsim.tasks.known_source import KnownSource
 from collabsim.tasks.overlap import question_key
 from collabsim.tasks.record import Unusable
-from collabsim.tasks.row_forms import Reader, Row
+from collabsim.tasks.row_forms import RawRow, Reader
 from collabsim.tasks.sources import TableSource
 
 OPTIONS = ("road", "revision")
@@ -69,16 +69,16 @@ def open_on_hub(data_set: DataSet, revision: str | None, base: Path) -> KnownSou
 
     hub = data_set.hub
     wanted = {"test": hub.test} | ({"dev": hub.dev} if hub.dev else {})
-    tables: Mapping[str, Sequence[Row]] = read_splits(hub.id, hub.configs, wanted, revision, base)
+    tables: Mapping[str, Sequence[RawRow]] = read_splits(hub.id, hub.configs, wanted, revision, base)
     if "dev" not in tables:
         tables = divided(tables["test"], hub.read)
     shuffle = hub.shuffle or data_set.shuffle
     return KnownSource(f"hub:{hub.id}", tables, hub.read, kind=data_set.kind, shuffle=shuffle, prompt=data_set.prompt)
 
 
-def divided(rows: Iterable[Row], read: Reader) -> dict[str, list[Row]]:
+def divided(rows: Iterable[RawRow], read: Reader) -> dict[str, list[RawRow]]:
     """Rows in a dev and a test part by the content of their question."""
-    parts: dict[str, list[Row]] = {"dev": [], "test": []}
+    parts: dict[str, list[RawRow]] = {"dev": [], "test": []}
     for row in rows:
         try:
             question = str(read(row).get("question"))

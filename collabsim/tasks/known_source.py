@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from collabsim.tasks.record import Record, read_record
-from collabsim.tasks.row_forms import Reader, Row
+from collabsim.tasks.row_forms import RawRow, Reader
 from collabsim.tasks.sources import TableSource
 
 ROLES = {
@@ -24,7 +24,7 @@ class KnownSource(TableSource):
     def __init__(
         self,
         name: str,
-        tables: Mapping[str, Sequence[Row]],
+        tables: Mapping[str, Sequence[RawRow]],
         read: Reader,
         *,
         kind: str = "mixed",
@@ -38,7 +38,7 @@ class KnownSource(TableSource):
         self.shuffle = shuffle
         self.prompt = prompt
 
-    def record(self, row: Row) -> Record:
+    def record(self, row: RawRow) -> Record:
         """A row as a record. Raises `Unusable`."""
         record = read_record(self.read(row), self.roles)
         return replace(record, kind=self.kind) if record.kind is None else record

@@ -2,7 +2,7 @@
 
 In: a name such as `gsm8k`. Out: a source with its dev and test splits. Sets that are known by name are read as declared in
 `data_sets.py`, others by their task type: options, exact texts (numbers, mathematics or words, by the gold), names with
-aliases, programs. What is broken in the files is mended by rule and counted: see `records.py` for nulls and keys,
+aliases, programs. What is broken in the files is mended by rule and counted: see `record.py` for nulls and keys,
 `selection.py` for repeats. Left out on purpose: `modelco`'s scoring, and sets that only a language model or a GPU judges.
 """
 
@@ -47,12 +47,12 @@ def moco_folder() -> Path | None:
 def moco_sets() -> dict[str, str]:
     """Installed data sets and their task types; reads the head of each file only."""
     folder = moco_folder()
-    found = {}
+    types = {}
     for path in sorted(folder.glob("*.json")) if folder else ():
         with path.open(encoding="utf-8") as file:
             head = _TYPE.search(file.read(2048))
-        found[path.stem] = head[1] if head else ""
-    return found
+        types[path.stem] = head[1] if head else ""
+    return types
 
 
 def open_moco(name: str, fields: Mapping[str, str] | None = None) -> TableSource:

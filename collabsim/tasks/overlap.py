@@ -1,4 +1,4 @@
-"""Which questions are the same, within a set and between its parts.
+"""Tells whether two questions are the same, within a set and between its parts.
 
 In: questions and their options. Out: keys under which repeats are equal, and whether a question was asked before. Dev and
 test are kept apart by the question alone, since options in another order, or one option changed, hide no leak. Only a

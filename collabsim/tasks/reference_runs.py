@@ -1,8 +1,9 @@
-"""The self-test of programs: does the reference solution pass its own tests?
+"""The self-test of programs: their reference solutions are run on their own tests.
 
-In: items whose answers are programs. Out: those whose reference fails. Running every reference of a large set takes
-minutes, so a sample is run, and all of them only when one of the sample fails. Items without a reference (MoCo's files have
-none) and machines on which no program may run are left untested, and that is counted. Left out on purpose: the sandbox.
+In: items, of which those are tested whose scorer runs programs. Out: those whose reference fails. Running every reference of
+a large set takes minutes, so a sample is run, and all of them only when one of the sample fails. Items without a reference
+(MoCo's files have none) and machines on which no program may run are left untested, and that is counted. Left out on
+purpose: the sandbox.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Literal, NamedTuple
 
 from collabsim.errors import PrerequisiteError
 from collabsim.item import Item
-from collabsim.tasks.prompts import asked_form
 
 SelfTest = Literal["sample", "all", "none"]
 SAMPLE = 8
@@ -30,7 +30,7 @@ class References(NamedTuple):
 
 def run_references(items: Sequence[Item], how: SelfTest, prompt: str | None = None) -> References:
     """Run reference solutions of the items, which come in an order that says nothing about them."""
-    programs = [item for item in items if item.view.kind == "code"]
+    programs = [item for item in items if item.scorer.waits]
     known = [item for item in programs if item.gold_text.strip()]
     if how == "none" or not known:
         return References(frozenset(), len(programs))
@@ -46,5 +46,5 @@ def run_references(items: Sequence[Item], how: SelfTest, prompt: str | None = No
 
 def _fails(item: Item, prompt: str | None) -> bool:
     """Whether the reference was judged and is not right; a sandbox that breaks judges nothing."""
-    score = item.score(asked_form(item.gold_text, item.view.kind, prompt)).score
+    score = item.score(item.scorer.asked_form(item.gold_text, prompt)).score
     return score is not None and score != 1.0

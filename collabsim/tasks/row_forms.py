@@ -1,4 +1,4 @@
-r"""How rows of well-known data sets are read: each function brings one native form into the common one.
+r"""Reads rows of well-known data sets: each function brings one native form into the common one.
 
 In: a row as the data set stores it. Out: the same row with the common columns `question`, `answer`, `choices`, `topic`,
 `kind`, `chance`, `tolerance`, `tests` and `entry_point` filled in as far as it has them. A row that no model could answer
@@ -19,8 +19,8 @@ from collabsim.scorers.reading.declarations import declarations
 from collabsim.scorers.reading.python_syntax import syntax_tree
 from collabsim.tasks.record import Unusable
 
-Row: TypeAlias = Mapping[str, Any]
-Reader: TypeAlias = Callable[[Row], Row]
+RawRow: TypeAlias = Mapping[str, Any]
+Reader: TypeAlias = Callable[[RawRow], RawRow]
 
 ROUNDED = 0.01
 """Relative tolerance of golds that are rounded decimals: theirs are off by up to half a unit of the third digit."""
@@ -39,7 +39,7 @@ _INSTRUCTION = "Complete the following code"
 def renamed(**columns: str) -> Reader:
     """A reader for rows whose only peculiarity is the names of their columns: common name to native name."""
 
-    def read(row: Row) -> Row:
+    def read(row: RawRow) -> RawRow:
         return {**row, **{name: row.get(column) for name, column in columns.items()}}
 
     return read
@@ -49,9 +49,9 @@ def worked(**columns: str) -> Reader:
     r"""Rows whose gold is the last `\boxed{...}` of a worked solution, in the column named for `answer`."""
     rename = renamed(**columns)
 
-    def read(row: Row) -> Row:
+    def read(row: RawRow) -> RawRow:
         row = rename(row)
-        boxes = [found.text for found in declarations(str(row["answer"])) if found.form == "box"]
+        boxes = [declaration.text for declaration in declarations(str(row["answer"])) if declaration.form == "box"]
         return {**row, "answer": boxes[-1] if boxes else None}
 
     return read
@@ -60,7 +60,7 @@ def worked(**columns: str) -> Reader:
 def with_distractors(right: str, wrong: Sequence[str], *, question: str, topic: str = "") -> Reader:
     """Rows that hold the right option and the wrong ones in columns of their own (a column may hold a list)."""
 
-    def read(row: Row) -> Row:
+    def read(row: RawRow) -> RawRow:
         others = [row[name] for name in wrong if row.get(name)]
         texts = [text for value in others for text in (value if isinstance(value, list) else [value])]
         options = [str(text).strip() for text in (row[right], *texts)] if row.get(right) else []
@@ -73,7 +73,7 @@ def with_distractors(right: str, wrong: Sequence[str], *, question: str, topic: 
 def option_columns(names: Sequence[str], place: str, *, topic: str = "") -> Reader:
     """Rows with one column an option, and the right one by its place, counted from 0 (-1 is a hidden gold)."""
 
-    def read(row: Row) -> Row:
+    def read(row: RawRow) -> RawRow:
         number = row.get(place)
         right = None if number == -1 else number
         return {**row, "choices": [row[name] for name in names], "answer": right, "topic": row.get(topic, "")}
@@ -81,21 +81,21 @@ def option_columns(names: Sequence[str], place: str, *, topic: str = "") -> Read
     return read
 
 
-def mmlu_redux(row: Row) -> Row:
+def mmlu_redux(row: RawRow) -> RawRow:
     """Rows with a verdict of the annotators: only questions found sound are kept."""
     if row.get("error_type", "ok") != "ok":
         raise Unusable("flawed_question")
     return {**row, "topic": row.get("config", "")}
 
 
-def truthfulqa(row: Row) -> Row:
+def truthfulqa(row: RawRow) -> RawRow:
     """Rows with `mc1_targets`, in which the first option is always the right one."""
     targets = row["mc1_targets"]
     right = [text for text, label in zip(targets["choices"], targets["labels"], strict=True) if label]
     return {**row, "choices": list(targets["choices"]), "answer": right}
 
 
-def chembench(row: Row) -> Row:
+def chembench(row: RawRow) -> RawRow:
     """Rows with `examples`: one question whose options carry scores; several right options are not a choice of one."""
     example = row["examples"][0]
     scores = example.get("target_scores")
@@ -114,13 +114,13 @@ def chembench(row: Row) -> Row:
     }
 
 
-def protocols(row: Row) -> Row:
+def protocols(row: RawRow) -> RawRow:
     """Rows of LAB-Bench: what a question is about (a protocol) stands before it."""
     text = with_distractors("ideal", ("distractors",), question="question", topic="config")(row)
     return {**text, "question": f"{row['protocol']}\n\n{row['question']}"} if row.get("protocol") else text
 
 
-def popqa(row: Row) -> Row:
+def popqa(row: RawRow) -> RawRow:
     """Rows with all names of the answer as a JSON list (or with one name as it is)."""
     names = row.get("possible_answers", row.get("output"))
     with suppress(ValueError):  # one name
@@ -129,7 +129,7 @@ def popqa(row: Row) -> Row:
     return {**row, "question": question, "answer": names, "topic": row.get("prop", ""), "kind": "text"}
 
 
-def bbh(row: Row) -> Row:
+def bbh(row: RawRow) -> RawRow:
     """Rows of BIG-Bench Hard: lettered options, listed labels, a yes or no, a number, or a text."""
     text, gold = row["input"].strip(), row.get("output", row.get("target"))
     topic = row.get("domain", row.get("config", ""))
@@ -147,7 +147,7 @@ def bbh(row: Row) -> Row:
     return {**common, "kind": "number" if number else "exact"}
 
 
-def theoremqa(row: Row) -> Row:
+def theoremqa(row: RawRow) -> RawRow:
     """Rows of TheoremQA, whose kind of answer stands in the row; those about a picture that is not there are out."""
     text = row.get("input", row.get("Question"))
     gold, kind = row.get("output", row.get("Answer")), row.get("answer_type", row.get("Answer_type"))
@@ -202,7 +202,7 @@ def inline_options(text: str) -> tuple[str, dict[str, str]]:
     }
 
 
-def humaneval(row: Row) -> Row:
+def humaneval(row: RawRow) -> RawRow:
     """Rows of HumanEval: a signature with a docstring to complete; what stands before the last function is given."""
     code = row.get("prompt", row.get("input", "")).removeprefix(_INSTRUCTION).strip("\n")
     names = _DEFINED.findall(code)
@@ -213,7 +213,7 @@ def humaneval(row: Row) -> Row:
     return _program(row, question, entry, row.get("test"), prompt=code, answer=solution)
 
 
-def mbpp(row: Row) -> Row:
+def mbpp(row: RawRow) -> RawRow:
     """Rows of MBPP: a task in words, and assertions that name the function."""
     asserts = row.get("test_list") or []
     text = row.get("input") or row.get("text") or row.get("prompt") or ""
@@ -224,7 +224,7 @@ def mbpp(row: Row) -> Row:
     return _program(row, question, tested_function(first), tests, setup=setup or None, answer=row.get("code"))
 
 
-def _program(row: Row, question: str, entry: str | None, tests: str | None, **rest: Any) -> Row:
+def _program(row: RawRow, question: str, entry: str | None, tests: str | None, **rest: Any) -> RawRow:
     if not entry or not tests:
         raise Unusable("no_tests")
     given = {"prompt": None, "setup": None, **rest}

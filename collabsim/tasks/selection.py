@@ -1,4 +1,4 @@
-"""Which rows of a source become items, and which items a run gets.
+"""Turns rows of a source into items, and chooses those that a run gets.
 
 In: rows. Out: distinct, tested items and counts of everything that was mended or left out. Questions are compared by
 normalised content. Items are chosen by H(seed, item id), so neither a file's order nor a later filter of other rows
@@ -51,7 +51,7 @@ class Selection:
         `taken`: questions that must not occur again. A question that comes with different golds is left out wholly.
         Raises `ConfigError` for a filter on a field that no row has.
         """
-        found: _Distinct = {}
+        distinct: _Distinct = {}
         conflicting: set[ContentKey] = set()
         known: dict[str, None] = {}
         for row in rows:
@@ -62,9 +62,9 @@ class Selection:
             self.asked.append(key)
             if taken is not None and key in taken:
                 self.notes["dev_overlap"] += 1
-            elif not self._admit(key, record, found):
+            elif not self._admit(key, record, distinct):
                 conflicting.add(key)
-            if want is not None and len(found) == want:
+            if want is not None and len(distinct) == want:
                 break
         for name in self.filter:
             if known and name not in known:
@@ -72,21 +72,22 @@ class Selection:
                     f"task.filter: no field {name!r}{nearest(name, known)}; items have {', '.join(known)}"
                 )
         self.notes["conflicting_golds"] += len(conflicting)
-        return {item.id: (record, item) for key, (record, item) in found.items() if key not in conflicting}
+        return {item.id: (record, item) for key, (record, item) in distinct.items() if key not in conflicting}
 
-    def _admit(self, key: ContentKey, record: Record, found: _Distinct) -> bool:
+    def _admit(self, key: ContentKey, record: Record, distinct: _Distinct) -> bool:
         """Put a record's item into `found`, unless it is a repeat or unusable. False for a repeat with another gold."""
-        if key in found and record.kind == "verifier":  # other right answers of one question are no contradiction
+        scorer = self.source.scorer()
+        if key in distinct and scorer is not None and scorer.gold_is_example:
             self.notes["repeated_question"] += 1
             return True
         item = self._item(record)
         if item is None:
             return True
-        if key in found:
+        if key in distinct:
             self.notes["repeated_question"] += 1
-            return _same_gold(found[key][1], item)
+            return _same_gold(distinct[key][1], item)
         self.notes.update(record.repairs)
-        found[key] = record, item
+        distinct[key] = record, item
         return True
 
     def _record(self, row: Mapping[str, Any], known: dict[str, None]) -> Record | None:
@@ -99,7 +100,7 @@ class Selection:
         return reordered(record) if self.shuffle and record.choices else record
 
     def _item(self, record: Record) -> Item | None:
-        scorer = self.source.scorer() if record.kind == "verifier" else None
+        scorer = self.source.scorer()
         try:
             item = build_item(record, kind=self.kind, prompt=self.prompt, scorer=scorer, tested=self.tested)
         except Unusable as reason:
@@ -123,8 +124,8 @@ def reordered(record: Record) -> Record:
 
 
 def _same_gold(a: Item, b: Item) -> bool:
-    """Whether two repeats of one question have one gold, by option text where letters may differ; programs may differ."""
-    if a.view.kind == "code":
+    """Whether two repeats of one question have one gold, by option text where letters may differ; examples may differ."""
+    if a.scorer.gold_is_example:
         return True
     if a.view.choices and b.view.choices:
         return _gold_texts(a) == _gold_texts(b)

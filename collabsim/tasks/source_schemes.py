@@ -1,4 +1,4 @@
-"""Which source a name stands for.
+"""Opens the source that a name stands for.
 
 In: the bare name of a known data set, `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`, or rows in memory. Out: a
 `Source`, opened. Left out on purpose: what a source is; see `sources.py`.
@@ -6,12 +6,12 @@ In: the bare name of a known data set, `jsonl:PATH`, `reasoning_gym:NAME`, `moco
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from collabsim.errors import ConfigError, nearest
+from collabsim.paths import user_path
 from collabsim.tasks.data_sets import DATA_SETS
 from collabsim.tasks.sources import Source, read_jsonl, table_of_rows
 
@@ -58,7 +58,7 @@ def open_source(
 
 def _open_jsonl(address: Address) -> Source:
     no_options("jsonl", address.options)
-    path = address.base / os.path.expanduser(address.name)  # an unknown `~name` stays, and is then not found
+    path = address.base / user_path(address.name, "task.source")
     return table_of_rows(f"jsonl:{address.name}", read_jsonl(path), address.fields)
 
 

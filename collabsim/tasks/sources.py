@@ -1,4 +1,4 @@
-"""Where items come from: one form for every source.
+"""The form of every source of items, and tables of rows.
 
 In: the bare name of a known data set, `jsonl:PATH`, `reasoning_gym:NAME`, `moco:NAME`, `hub:ID`, or rows in memory. Out: a
 `Source`: rows by split and how a row becomes a `Record`. Left out on purpose: which rows become items; see `selection.py`.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from collabsim.errors import ConfigError, DataError, nearest
-from collabsim.item import Scorer
+from collabsim.scorers.reading.scoring import AnswerScorer
 from collabsim.tasks.record import Record, columns, read_record
 
 DEV_SPLITS = ("dev", "validation", "valid", "val")
@@ -40,8 +40,12 @@ class Source(Protocol):
     def record(self, row: Mapping[str, Any]) -> Record:
         """A row as a record. Raises `Unusable`."""
 
-    def scorer(self) -> Scorer | None:
+    def scorer(self) -> AnswerScorer | None:
         """The scorer of all its items, if the source brings one."""
+
+    @property
+    def other_kinds(self) -> tuple[str, ...]:
+        """Kinds that the task may ask for in place of the scorer that the source brings; empty when it brings none."""
 
     @property
     def shuffle(self) -> bool:
@@ -58,6 +62,7 @@ class TableSource:
     endless = False
     shuffle: bool = False
     prompt: str | None = None
+    other_kinds: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -97,7 +102,7 @@ class TableSource:
         """A row as a record. Raises `Unusable`."""
         return read_record(row, self.roles)
 
-    def scorer(self) -> Scorer | None:
+    def scorer(self) -> AnswerScorer | None:
         """None: each item's kind has a scorer of its own."""
         return None
 

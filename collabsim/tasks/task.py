@@ -15,10 +15,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
+from collabsim.arguments import checked
 from collabsim.errors import ConfigError, DataError, nearest
 from collabsim.item import Item
+from collabsim.scorers import scorer_for
 from collabsim.seeds import digest
-from collabsim.tasks.building import build_item, scorer_for
+from collabsim.tasks.building import build_item
 from collabsim.tasks.generators import GeneratorSource
 from collabsim.tasks.overlap import Questions, shared
 from collabsim.tasks.prompts import check_template
@@ -33,7 +35,7 @@ Floor = Literal["zero", "chance"]
 GENERATED = 100
 """Items drawn from a generator when no limit is given."""
 
-_Found = dict[str, tuple[Record, Item]]
+_Selected = dict[str, tuple[Record, Item]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +108,12 @@ def _identity(items: Sequence[Item]) -> str:
     )
 
 
+@checked(
+    source="name a known data set, `jsonl:PATH` or `reasoning_gym:NAME`, or give rows",
+    dev='write {"limit": 50, "seed": 2}',
+    limit=None,
+    floor=None,
+)
 def load_task(
     source: str | Sequence[Mapping[str, Any]],
     *,
@@ -135,12 +143,9 @@ def load_task(
     Raises `ConfigError` for settings that cannot be meant, `DataError` for data that cannot be read or leave no item,
     `PrerequisiteError` for a package that is missing.
     """
-    _check_settings(limit, dev, floor, kind)
+    _check_settings(limit, dev, floor)
     origin = open_source(source, options=options, split=split, base=base, fields=fields)
-    if isinstance(origin, GeneratorSource) and kind not in (None, "number", "exact", "verifier"):
-        raise ConfigError(
-            f"task.kind: {origin.name} has verified answers; expected number, exact or verifier, got {kind!r}"
-        )
+    _check_kind(kind, origin)
     prompt = origin.prompt if prompt is None else prompt
     check_template(prompt, choices=False)
     shuffle = origin.shuffle if shuffle_options is None else shuffle_options
@@ -157,7 +162,7 @@ def load_task(
     return Task(origin.name, items, dev_items, floor=floor, notes=notes)
 
 
-def _check_settings(limit: int | None, dev: Mapping[str, int] | None, floor: str, kind: str | None) -> None:
+def _check_settings(limit: int | None, dev: Mapping[str, int] | None, floor: str) -> None:
     known = ("limit", "seed")
     for key in dev or {}:
         if key not in known:
@@ -169,8 +174,19 @@ def _check_settings(limit: int | None, dev: Mapping[str, int] | None, floor: str
             raise ConfigError(f"{name}: expected at least 1 item, got {value!r}; leave it out to take all")
     if floor not in ("zero", "chance"):
         raise ConfigError(f"task.floor: expected zero or chance, got {floor!r}{nearest(floor, ('zero', 'chance'))}")
-    if kind is not None and kind != "verifier":
-        scorer_for(kind)
+
+
+def _check_kind(kind: str | None, source: Source) -> None:
+    """Raises `ConfigError` for a kind that does not exist, or that the source's own scorer cannot be replaced by."""
+    own = source.scorer()
+    if kind is None or (own is not None and kind == own.kind):
+        return
+    scorer_for(kind)
+    if own is not None and kind not in source.other_kinds:
+        raise ConfigError(
+            f"task.kind: {source.name} has verified answers; expected {', '.join(source.other_kinds)} or {own.kind}, "
+            f"got {kind!r}"
+        )
 
 
 def _with_sound_references(items: tuple[Item, ...], how: SelfTest, selection: Selection) -> tuple[Item, ...]:
@@ -181,8 +197,8 @@ def _with_sound_references(items: tuple[Item, ...], how: SelfTest, selection: Se
     return tuple(item for item in items if item.id not in references.failing)
 
 
-def _items(found: _Found) -> list[Item]:
-    return [item for _, item in found.values()]
+def _items(selected: _Selected) -> list[Item]:
+    return [item for _, item in selected.values()]
 
 
 def _tabled(
@@ -242,27 +258,22 @@ def _generated(
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Items and dev items drawn from a generator, in the order of H(seed, id)."""
     source = selection.source
+    assert isinstance(source, GeneratorSource)
     want = GENERATED if limit is None else limit
-    found = selection.collect(source.rows(split, seed), want=want)
-    need(_items(found), want, f"split {split!r}", selection)
-    dev_found: _Found = {}
+    selected = selection.collect(source.rows(split, seed), want=want)
+    need(_items(selected), want, f"split {split!r}", selection)
+    dev_selected: _Selected = {}
     if dev is not None:
         taken = Questions(selection.asked)
-        dev_found = selection.collect(source.rows("dev", dev.get("seed", 0)), want=dev["limit"], taken=taken)
-        need(_items(dev_found), dev["limit"], "task.dev", selection)
-    kind = kind or _generated_kind(source, [*found.values(), *dev_found.values()])
-    if kind != "verifier":
-        found, dev_found = (_rebuilt(drawn, kind, selection.prompt) for drawn in (found, dev_found))
-    return choose(_items(found), None, seed), choose(_items(dev_found), None, (dev or {}).get("seed", 0))
+        dev_selected = selection.collect(source.rows("dev", dev.get("seed", 0)), want=dev["limit"], taken=taken)
+        need(_items(dev_selected), dev["limit"], "task.dev", selection)
+    kind = kind or source.kind_of(record.gold for record, _ in (*selected.values(), *dev_selected.values()))
+    if kind != source.scorer().kind:
+        selected, dev_selected = (_rebuilt(drawn, kind, selection.prompt) for drawn in (selected, dev_selected))
+    return choose(_items(selected), None, seed), choose(_items(dev_selected), None, (dev or {}).get("seed", 0))
 
 
-def _generated_kind(source: Source, drawn: Sequence[tuple[Record, Item]]) -> str:
-    """`number` when every gold is an exact number, else `verifier`."""
-    assert isinstance(source, GeneratorSource)
-    return "number" if all(source.exact_number(record.gold) for record, _ in drawn) else "verifier"
-
-
-def _rebuilt(drawn: _Found, kind: str, prompt: str | None) -> _Found:
+def _rebuilt(drawn: _Selected, kind: str, prompt: str | None) -> _Selected:
     records = [replace(record, gold=record.gold.text, kind=kind) for record, _ in drawn.values()]
     items = [build_item(record, prompt=prompt) for record in records]
     return {item.id: (record, item) for record, item in zip(records, items, strict=True)}

@@ -1,4 +1,4 @@
-"""Tests of protocols and systems, for whoever writes one: `check_protocol` tries every rule on every coalition."""
+"""Checks for your own protocols and systems: `check_protocol` tests every rule on every coalition."""
 
 from __future__ import annotations
 

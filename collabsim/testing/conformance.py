@@ -1,5 +1,5 @@
-"""Checks that any protocol can be put through, ours or a user's, with one call: `check_protocol(build)`; and any system,
-such as one made from an existing application: `check_system(system)`.
+"""Checks any protocol with one call, `check_protocol(build)`, and any system, such as one made from an existing application,
+with `check_system(system)`.
 
 In: a build function or a registered name, and its options. Out: nothing; an `AssertionError` that names the broken rule,
 the coalition and the item. Models are simulated, so a check takes a second; a protocol that fits something is fitted on
@@ -18,7 +18,6 @@ sample dev items. What is checked:
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
@@ -34,6 +33,7 @@ from collabsim.protocols import Build, Protocol, as_protocol
 from collabsim.request import Request, Sampling
 from collabsim.roles import as_names
 from collabsim.store import GenerationStore
+from collabsim.system.execute import RunRequest, run_all
 from collabsim.system.fitted import Fitted
 from collabsim.system.fitting import afit
 from collabsim.system.system import System
@@ -129,7 +129,7 @@ def check_system(system: System, items: Sequence[Item] | None = None) -> None:
     """Put a ready system (`from_graph(app, ...)`) through the checks that hold for any graph.
 
     It can be drawn; all 2^n coalitions of its players have an outcome in [0, 1]; absent seats are not asked; and, when all
-    calls go through seats, a run gives the same by itself and among others. Models are those of its pool, so give it
+    calls go through seats, a run gives the same alone and beside others. Models are those of its pool, so give it
     simulated ones. `items` default to small sums and products. Raises `AssertionError` at the first rule that is broken,
     and what the system raises for a coalition that it cannot run.
     """
@@ -150,8 +150,8 @@ async def acheck_system(system: System, items: Sequence[Item] | None = None) -> 
             _hold(episode.error is None, f"{where} failed: {episode.error}")
             _hold(episode.outcome is not None and 0 <= episode.outcome <= 1, f"{where}: outcome {episode.outcome}")
             off = {seat for name in system.players if name not in present for seat in system.own_answers[name]}
-            asked = sorted(off & {call.seat for call in episode.calls})
-            _hold(not asked, f"{where}: absent seats {asked} were asked")
+            speakers = sorted(off & {call.seat for call in episode.calls})
+            _hold(not speakers, f"{where}: absent seats {speakers} were asked")
     if paired:
         await check_isolation(system, items)
 
@@ -166,8 +166,8 @@ def check_graph(system: System) -> None:
     drawing = system.graph.get_graph()
     _hold("graph" in drawing.draw_mermaid(), "the graph cannot be drawn")
     _hold(bool(drawing.draw_ascii()), "the graph cannot be drawn as text")
-    lost = stranded(system.graph.builder)
-    _hold(not lost, f"no path leads from {lost} to the end")
+    unreachable = stranded(system.graph.builder)
+    _hold(not unreachable, f"no path leads from {unreachable} to the end")
 
 
 async def check_masks(system: System, items: Sequence[Item]) -> None:
@@ -187,7 +187,7 @@ async def check_masks(system: System, items: Sequence[Item]) -> None:
             if len(present) == 1 and not system.options.get("self_refine"):
                 own = await system.alone_on(item, *present)
                 _hold(episode.outcome == own.outcome, f"{where}: {episode.outcome}, but the seat alone {own.outcome}")
-            # a merge speaks under the names of its members, joined by +
+            # the calls of a merge are recorded under the names of its members, joined by +
             speakers = {name for call in episode.calls for name in call.seat.split("+")} - set(system.helpers)
             _hold(speakers <= present, f"{where}: absent seats {sorted(speakers - present)} were asked")
 
@@ -224,13 +224,13 @@ async def check_duplicates(system: System, items: Sequence[Item]) -> None:
 
 async def check_null_player(system: System, items: Sequence[Item]) -> None:
     """The last seat without a role of its own, when it never says anything, changes no outcome of two or more others."""
-    given = {name for names in system.roles.values() for name in as_names(names)}
-    given |= {seat for seat in system.pool if seat in system.options.values()}
-    free = [seat for seat in system.pool if seat not in given]
+    fixed = {name for names in system.roles.values() for name in as_names(names)}
+    fixed |= {seat for seat in system.pool if seat in system.options.values()}
+    free = [seat for seat in system.pool if seat not in fixed]
     if not free or {"logits", "weights"} & system.protocol.needs:
         return
     last = free[-1]
-    muted = replace(system, pool=Pool({**system.pool, last: Seat(last, _Mute())}))  # type: ignore[arg-type]
+    muted = replace(system, pool=Pool({**system.pool, last: Seat(last, _Mute())}))
     muted = await _fitted(muted)  # so that a role which falls to a seat falls to one that was good on dev
     others = [seat for seat in system.pool if seat != last]
     for present in (some for some in coalitions(others) if len(some) > 1):
@@ -246,10 +246,11 @@ async def check_isolation(system: System, items: Sequence[Item]) -> None:
     """Runs of all coalitions at once give what they give one by one."""
     plan = [(item, present) for item in items[:3] for present in coalitions(system.players)]
     alone = [(await system.arun(item, present)).outcome for item, present in plan]
-    together = await asyncio.gather(*(system.arun(item, present) for item, present in plan))
+    requests = [RunRequest(item, present) for item, present in plan]
+    together = await run_all(system, requests, concurrency=len(plan))
     for (item, present), one, many in zip(plan, alone, together, strict=True):
         where = f"coalition {sorted(present)} on {item.question!r}"
-        _hold(one == many.outcome, f"{where}: {one} by itself, {many.outcome} among other runs")
+        _hold(one == many.episode.outcome, f"{where}: {one} by itself, {many.episode.outcome} among other runs")
 
 
 async def _refitted(system: System) -> System:

@@ -17,6 +17,7 @@ UNKNOWN_KEYS = {
     "in the task": ("task.sorce=x", "'task.sorce' (did you mean 'source'?)"),
     "in the dev items": ("task.dev={limit: 2, sead: 1}", "'task.dev.sead' (did you mean 'seed'?)"),
     "in the sweep": ("sweep.metod=exact", "'sweep.metod' (did you mean 'method'?)"),
+    "in a section of a command": ("trian.seat=novice", "'trian' (did you mean 'train'?)"),
     "in the options of a model": ("pool.novice.options.skil=1", "unknown option 'skil' (did you mean 'skill'?)"),
 }  # fmt: skip
 
@@ -26,6 +27,7 @@ IMPOSSIBLE_VALUES = {
     "a limit in words": ("task.limit=many", "task.limit: Input should be a valid integer"),
     "no concurrency": ("concurrency=0", "concurrency: Input should be greater than 0, got 0"),
     "an empty pool": ("pool={}", "pool: Dictionary should have at least 1 item"),
+    "a flow mapping with a colon too many": ("pool={a: simulated:}", "not valid YAML"),
     "no pool": ("pool=", "pool: Input should be a valid dictionary"),
     "a seat that is no section": ("pool.novice=3", "pool.novice: Input should be a valid dictionary"),
     "a negative temperature": ("pool.novice.sampling.temperature=-1", "sampling: temperature must be at least 0"),
@@ -133,6 +135,10 @@ FILES = {
     "a member twice": ("pool:\n  a: {}\n  b: {}\n  a: {}\n", "the key 'a' is written twice", "line 4, column 3"),
     "a list as key": ("? [1, 2]\n: 3\n", "expected a name as key, got [1, 2]", "line 1, column 3"),
     "a section as key": ("? {a: 1}\n: 3\n", "expected a name as key, got {'a': 1}"),
+    "a truth value as seat": ("pool: {yes: {model: 'simulated:'}}", "got yes, which YAML reads as the truth value true"),
+    "a truth value as option": ("protocol: {name: debate, on: 1}", "protocol: expected names in text as keys, got on"),
+    "a date of no calendar": ("task: {source: 2025-13-45}", "not valid YAML: month must be in 1..12", "line 1, column 16"),
+    "an alias of itself": ("pool: &x {a: *x}", "nested too deeply"),
     "a number as seat": ("pool: {7: {model: 'simulated:'}}", "pool: expected names in text as keys, got 7; put it in quotes"),
     "a Python object": ("pool: !!python/object/apply:os.system [ls]", "could not determine a constructor"),
     "several documents": ("a: 1\n---\nb: 2\n", "not valid YAML", "line 2"),
@@ -275,6 +281,15 @@ USAGE = {
     "a task's source": (("tasks", "jsonl:items.jsonl", "--set", "source=x"), "a task has no key 'source'"),
     "a task's key without value": (("tasks", "jsonl:items.jsonl", "--set", "limit"), "expected key=value"),
     "a task's broken YAML": (("tasks", "jsonl:items.jsonl", "--set", "options=["), "not valid YAML"),
+    "a task's limit in words": (
+        ("tasks", "jsonl:items.jsonl", "--set", "limit=many"),
+        "task.limit: Input should be a valid",
+    ),
+    "a task's unknown column": (("tasks", "jsonl:items.jsonl", "--set", "fields.question=q"), "'q'"),
+    "a task's dev key": (
+        ("tasks", "jsonl:items.jsonl", "--set", "dev.sead=1"),
+        "'task.dev.sead' (did you mean 'seed'?)",
+    ),
 }
 
 

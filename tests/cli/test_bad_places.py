@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from command_line import contents, kept_generations
+from command_line import contents, kept_generations, write_config
 from limits import no_file_above
 
 # ---- folders and files to write to -----------------------------------------------------------------------------------
@@ -94,6 +94,79 @@ def test_a_store_that_cannot_be_used_is_named_and_left_alone(collabsim, work, us
     assert ran.code == 2
     assert says in ran.message
     assert contents(work.parent) == before
+
+
+NO_HOME = "begins with a home folder that cannot be found; name it in full"
+
+
+@pytest.fixture
+def all_sections(work):
+    """A config that every command takes."""
+    compare = {"objectives": ["system"], "protocols": {"vote": {}}, "tasks": {"sums": {}}}
+    return write_config(
+        work / "config.yaml",
+        task={"source": "jsonl:items.jsonl", "limit": 2},
+        train={"seat": "novice", "items": {"limit": 2}},
+        finetune={"items": {"limit": 2}},
+        compare=compare,
+    )
+
+
+@pytest.mark.parametrize("command", ["sweep", "train", "finetune", "compare"])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("config.yaml", "--out", "~nobody9/x"), "out: '~nobody9/x'"),
+        (("config.yaml", "--store", "~nobody9/x"), "store: '~nobody9/x'"),
+        (("~nobody9/config.yaml",), "CONFIG: '~nobody9/config.yaml'"),
+    ],
+)
+def test_a_home_folder_that_is_not_there_is_named_by_every_command(
+    collabsim, work, all_sections, command, arguments, says
+):
+    before = contents(work)
+    ran = collabsim(command, *arguments)
+    assert (ran.code, ran.message) == (2, f"{says} {NO_HOME}")
+    assert contents(work) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("report", "~nobody9/x"), "DIR: '~nobody9/x'"),
+        (("report", "~nobody9/x", "--json"), "DIR: '~nobody9/x'"),
+        (("report", "~nobody9/x", "--answers", "all"), "DIR: '~nobody9/x'"),
+        (("report", "run", "--svg", "~nobody9/x.svg"), "--svg: '~nobody9/x.svg'"),
+        (("tasks", "jsonl:~nobody9/x"), "task.source: '~nobody9/x'"),
+        (("sweep", "config.yaml", "--set", "task.source=jsonl:~nobody9/x"), "task.source: '~nobody9/x'"),
+        (("sweep", "config.yaml", "--set", "task=hub:~nobody9/x"), "task.source: '~nobody9/x'"),
+        (("sweep", "config.yaml", "--set", "pool.novice=~nobody9/x"), "model of 'novice': '~nobody9/x'"),
+        (("sweep", "config.yaml", "--set", "pool.novice=~nobody9/x:y"), "model of 'novice': '~nobody9/x:y'"),
+        (("sweep", "config.yaml", "--set", "protocol={graph: '~nobody9/x.py:app'}"), "protocol.graph: '~nobody9/x.py'"),
+    ],
+)
+def test_so_it_is_wherever_a_path_is_given(collabsim, work, used, arguments, says):
+    before = contents(work)
+    ran = collabsim(*arguments)
+    assert (ran.code, ran.message) == (2, f"{says} {NO_HOME}")
+    assert contents(work) == before
+
+
+def test_the_variable_that_names_the_store_may_not_either(collabsim, work, monkeypatch):
+    monkeypatch.setenv("COLLABSIM_STORE", "~nobody9/x")
+    ran = collabsim("sweep", "config.yaml", "--out", "run")
+    assert (ran.code, ran.message) == (2, f"COLLABSIM_STORE: '~nobody9/x' {NO_HOME}")
+    assert not (work / "run").exists()
+
+
+def test_home_folders_are_found_wherever_a_path_is_given(collabsim, work, used, monkeypatch):
+    monkeypatch.setenv("HOME", str(work))
+    ran = collabsim(
+        "sweep", "~/config.yaml", "--set", "task=jsonl:~/items.jsonl", "--out", "~/new", "--store", "~/g.sqlite"
+    )
+    assert ran.code == 0, ran.err
+    assert collabsim("report", "~/new", "--svg", "~/new.svg").code == 0
+    assert {"new", "new.svg", "g.sqlite"} <= {path.name for path in work.iterdir()}
 
 
 @pytest.mark.parametrize(

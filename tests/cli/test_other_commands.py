@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import EntryPoint, EntryPoints, version
 
 import pytest
 from command_line import N_ITEMS, PROTOCOLS
+
+import collabsim as package
+
+OWN = ("sweep", "report", "protocols", "tasks", "score", "doctor")
 
 # ---- protocols, tasks, report ----------------------------------------------------------------------------------------
 
@@ -72,12 +76,34 @@ def test_a_generator_is_shown_with_the_options_it_is_given(collabsim):
     assert len(re.findall(r"\d+", json.loads(ran.out)["example"]["messages"][-1]["content"])) == 2
 
 
+@pytest.mark.parametrize("prefix", ["", "task."])
+def test_a_task_s_keys_are_set_as_those_of_a_config(collabsim, work, prefix):
+    (work / "on.jsonl").write_text('{"q": "1 + 1?", "on": "2"}\n{"q": "1 + 2?", "on": "3"}\n')
+    keys = ("fields.question=q", "fields.answer=on", "prompt={question} # be brief:")
+    ran = collabsim("tasks", "jsonl:on.jsonl", "--json", *(part for key in keys for part in ("--set", prefix + key)))
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["example"]["messages"][-1]["content"].endswith("? # be brief:")
+
+
 def test_a_report_prints_the_table_of_the_sweep(collabsim, swept):
     assert collabsim("report", "run").out == swept.out.partition("Saved in run")[0]
 
 
 def test_a_report_as_json_is_values_json(collabsim, swept, work):
     assert collabsim("report", "run", "--json").out == (work / "run" / "values.json").read_text()
+
+
+def test_the_version_is_that_of_the_package(collabsim):
+    ran = collabsim("--version")
+    assert (ran.code, ran.out, ran.err) == (0, f"collabsim {package.__version__}\n", "")
+    assert package.__version__ == version("collabsim")
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in (*OWN, "train", "compare", "finetune"))])
+def test_h_is_help_for_the_group_and_for_every_command(collabsim, command):
+    short, long = collabsim(*command, "-h"), collabsim(*command, "--help")
+    assert (short.code, short.out, short.err) == (0, long.out, "")
+    assert "Usage: collabsim" in short.out
 
 
 def test_without_a_command_the_help_is_shown(collabsim):
@@ -127,6 +153,14 @@ def test_a_command_of_another_package_runs_when_it_is_called(collabsim, module, 
     installed("greeting:greet")
     assert collabsim("greet", "Ada", "--loud")[:2] == (0, "Hello Ada!\n")
     assert "Greet somebody." in collabsim("greet", "--help").out
+
+
+def test_h_is_help_for_a_command_of_another_package(collabsim, module, installed):
+    module("greeting", GREETING)
+    installed("greeting:greet")
+    ran = collabsim("greet", "-h")
+    assert (ran.code, ran.out) == (0, collabsim("greet", "--help").out)
+    assert "Greet somebody." in ran.out
 
 
 def test_a_typer_app_of_another_package_is_a_command_too(collabsim, module, installed):

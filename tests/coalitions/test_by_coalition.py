@@ -24,19 +24,19 @@ def changes(masks):
 
 @pytest.mark.parametrize("method", ["exact", "permutation", "loo"])
 def test_a_protocol_with_something_large_per_coalition_goes_coalition_by_coalition(method):
-    runs = [run.mask for run in planned("soup", method).evaluations() if run.kind == "coalition"]
+    runs = [run.mask for run in planned("soup", method).runs if run.kind == "coalition"]
     assert changes(runs) == len(set(runs)) - 1
-    alone = [run.mask for run in planned("soup", method).evaluations() if run.kind == "alone"]
+    alone = [run.mask for run in planned("soup", method).runs if run.kind == "alone"]
     assert changes(alone) == 2
 
 
 @pytest.mark.parametrize("method", ["exact", "permutation", "loo"])
 def test_both_orders_make_the_same_runs(method):
-    grouped, by_item = (list(planned(name, method).evaluations()) for name in ("soup", "majority_vote"))
+    grouped, by_item = (list(planned(name, method).runs) for name in ("soup", "majority_vote"))
     assert sorted(grouped) == sorted(by_item)
     assert len(set(grouped)) == len(grouped)
 
 
 def test_other_protocols_go_item_by_item():
-    runs = [run.item for run in planned("majority_vote", "exact").evaluations()]
+    runs = [run.item for run in planned("majority_vote", "exact").runs]
     assert changes(runs) == len(ITEMS) - 1

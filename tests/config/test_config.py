@@ -2,16 +2,19 @@
 
 import string
 from contextlib import suppress
+from datetime import date
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from collabsim import GenerationStore, Sampling
 from collabsim.config.assemble import make_pool, make_system, make_task
 from collabsim.config.read import config_identity, default_out, identity_fields, parse_config, read_config
 from collabsim.config.schema import PLACEMENT, Config
+from collabsim.config.sections import installed_sections
 from collabsim.errors import ConfigError, PrerequisiteError
 
 SIMULATED = {"model": "simulated:"}
@@ -85,6 +88,115 @@ def test_an_unknown_key_deep_inside_is_named_with_its_whole_path_and_the_known_o
     assert "max_tokens, stop, temperature, template, top_k, top_p" in str(refused.value)
 
 
+def test_a_text_in_the_place_of_a_section_is_its_main_key():
+    short = {
+        "pool": {"a": "simulated:", "gpt-4.1": "simulated:"},
+        "helpers": {"judge": "openai:x"},
+        "protocol": "debate",
+        "task": "gsm8k",
+    }
+    long = {
+        "pool": {"a": {"model": "simulated:"}, "gpt-4.1": {"model": "simulated:"}},
+        "helpers": {"judge": {"model": "openai:x"}},
+        "protocol": {"name": "debate"},
+        "task": {"source": "gsm8k"},
+    }
+    assert parse_config(short) == parse_config(long)
+    assert config_identity(parse_config(short)) == config_identity(parse_config(long))
+
+
+def test_short_forms_are_taken_from_a_file(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("pool: {a: 'simulated:'}\nprotocol: debate\ntask: jsonl:items.jsonl\n")
+    config = read_config(path)
+    assert (config.pool["a"].model, config.protocol.name) == ("simulated:", "debate")
+    assert config.task.source == "jsonl:items.jsonl"
+
+
+ODD_KEYS = {
+    "1": "1",
+    "1.50": "1.50, which YAML reads as the number 1.5",
+    "0x10": "0x10, which YAML reads as the number 16",
+    "yes": "yes, which YAML reads as the truth value true",
+    "on": "on, which YAML reads as the truth value true",
+    "no": "no, which YAML reads as the truth value false",
+    "null": "null, which YAML reads as no value",
+    "~": "~, which YAML reads as no value",
+    "2025-11-01": "2025-11-01, which YAML reads as a date",
+}
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("pool: {KEY: {model: 'simulated:'}}", "pool"),
+        ("helpers: {KEY: 'simulated:'}", "helpers"),
+        ("pool: {a: {model: 'simulated:', KEY: 1}}", "pool.a"),
+        ("pool: {a: {model: 'simulated:', options: {levels: [{KEY: 1}]}}}", "pool.a.options.levels.0"),
+        ("task: {source: gsm8k, fields: {KEY: q}}", "task.fields"),
+        ("task: {source: gsm8k, filter: {KEY: q}}", "task.filter"),
+        ("protocol: {name: debate, KEY: 1}", "protocol"),
+        ("train: {KEY: 1}", "train"),
+        ("KEY: 1", "config"),
+    ],
+)
+def test_a_key_that_yaml_reads_as_something_else_is_shown_as_it_is_written(tmp_path, key, text, at):
+    path = tmp_path / "config.yaml"
+    path.write_text(text.replace("KEY", key))
+    with pytest.raises(ConfigError) as refused:
+        read_config(path)
+    assert f"{path}: {at}: expected names in text as keys, got {ODD_KEYS[key]}; put it in quotes" in str(refused.value)
+
+
+def test_a_key_in_python_that_is_no_text_is_refused_too():
+    with pytest.raises(ConfigError, match=r"pool: expected names in text as keys, got 7; put it in quotes"):
+        parse_config({**DATA, "pool": {7: SIMULATED, "a": SIMULATED}})
+
+
+def test_a_config_that_names_itself_inside_is_refused(tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_text("pool: {a: {model: 'simulated:', options: &x {me: *x}}}\nprotocol: debate\ntask: gsm8k\n")
+    with pytest.raises(ConfigError, match="an alias must not name what it stands in"):
+        read_config(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"pool": {"a": 3}}, "pool.a: Input should be a valid dictionary or text, its 'model', got 3"),
+        ({"protocol": ["debate"]}, "protocol: Input should be a valid dictionary or text, its 'name', got a list"),
+        (
+            {"pool": {"a": {**SIMULATED, "revision": True}}},
+            "pool.a.revision: Input should be a valid string, got True (YAML reads yes, on and true so); put text in quotes",
+        ),
+        (
+            {"pool": {"a": {**SIMULATED, "revision": date(2025, 11, 1)}}},
+            "pool.a.revision: Input should be a valid string, got 2025-11-01 (a date); put text in quotes",
+        ),
+        ({"task": {"source": "gsm8k", "prompt": 3}}, "task.prompt: Input should be a valid string, got 3"),
+        (
+            {"protocol": {"name": "debate", "roles": {"judge": 3}}},
+            "protocol.roles.judge: Input should be a valid string or a valid list, got 3",
+        ),
+        ({"protocol": {"name": "debate", "roles": {"judge": ["a", 3]}}}, "protocol.roles.judge.1: Input should be a valid"),
+        ({"train": 3}, "train: Input should be a valid dictionary, got 3"),
+        ({"trian": {}}, "unknown key 'trian' (did you mean 'train'?)"),
+        ({"poool": {}, "task": {"source": 3}}, "unknown key 'poool' (did you mean 'pool'?)"),
+        ({"poool": {}, "task": {"source": 3}}, "task.source: Input should be a valid string, got 3"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_was_expected_and_what_came(change, says):
+    with pytest.raises(ConfigError) as refused:
+        parse_config({**DATA, **change})
+    assert f"config: {says}" in str(refused.value)
+
+
+def test_a_config_made_past_the_reader_has_no_unknown_keys_either():
+    with pytest.raises(ValidationError, match="unknown keys"):
+        Config.model_validate({**DATA, "trian": {}})
+
+
 # ---- --set -----------------------------------------------------------------------------------------------------------
 
 
@@ -133,7 +245,7 @@ def test_writing_out_a_default_changes_no_identity():
 
 @pytest.mark.parametrize("change", [{"store": "x"}, {"out": "x"}, {"concurrency": 1}, {"train": {"seat": "a"}}])
 def test_where_and_how_a_sweep_runs_is_no_part_of_its_identity(change):
-    assert change.keys() <= set(PLACEMENT)
+    assert change.keys() <= {*PLACEMENT, *installed_sections()}
     assert config_identity(parse_config({**DATA, **change})) == config_identity(parse_config(DATA))
 
 

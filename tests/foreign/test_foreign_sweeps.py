@@ -81,7 +81,7 @@ def test_players_that_are_models_are_refused_for_an_application():
 
 def test_only_the_seats_of_players_are_asked_for_answers_of_their_own():
     system = from_graph(map_reduce(), pool("a", "b"), players=["research", "b"], absent=ABSENT, **READ)
-    assert plan_sweep(system, TASK).own_seats == ("b",)
+    assert plan_sweep(system, TASK).runs.seats == ("b",)
 
 
 def test_a_forecast_does_not_claim_to_know_the_calls_of_an_application():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from collabsim.item import ItemView
 from collabsim.scorers.choice.choice_scorer import ChoiceScorer, _committed, _plain_letter
 from collabsim.scorers.choice.option_text import plain_text
-from collabsim.scorers.choice.phrases import Reading, read_options
+from collabsim.scorers.choice.phrases import PhraseReader, read_options
 
 SCORER = ChoiceScorer()
 VECTORS = [
@@ -62,7 +62,7 @@ def test_every_letter_of_26_is_read_in_every_usual_form(letter, form):
 def test_plain_replies_are_read_as_the_long_way_reads_them(letter, form, finish):
     view = ItemView("x", (), COLOURS, "choice")
     plain = _plain_letter(form.format(letter), view, finish)
-    reading = Reading(read_options(tuple(COLOURS.items())))
+    reading = PhraseReader(read_options(tuple(COLOURS.items())))
     if plain:
         assert plain == _committed(plain_text(form.format(letter)), reading, whole=finish == "stop")[0]
 

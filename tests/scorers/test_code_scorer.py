@@ -11,9 +11,7 @@ from code_boxes import item, require_sandbox
 
 from collabsim.errors import PrerequisiteError
 from collabsim.item import Item
-from collabsim.sandbox import floor
-from collabsim.sandbox.report import Report
-from collabsim.sandbox.worker_pool import Sandbox
+from collabsim.sandbox import Report, Sandbox, floor
 from collabsim.scorers.code.code_scorer import CodeScorer, entry_point_of
 from collabsim.scorers.code.printed_output import same_output
 from collabsim.tasks.building import scorer_for
@@ -324,4 +322,4 @@ def test_other_systems_are_below_the_floor(monkeypatch):
     monkeypatch.setattr(floor.sys, "platform", "darwin")
     report = floor.sandbox_report.__wrapped__()
     assert not report.ready
-    assert "macOS" in report.found
+    assert "macOS" in report.available

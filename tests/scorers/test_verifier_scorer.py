@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collabsim.item import Item, ItemView
-from collabsim.scorers.text.harmless_text import is_inert
+from collabsim.scorers.text.harmless_text import is_harmless
 from collabsim.scorers.text.verifier_scorer import Reference, VerifierScorer
 
 SEEN = []
@@ -21,8 +21,8 @@ def verify(answer, entry):
     return {"half": 0.5, "form": 0.05, "nan": float("nan")}.get(answer, 0.0)
 
 
-def item_of(text="listen", *, nonsense=0.0, check=verify, evaluation="none"):
-    scorer = VerifierScorer(check, evaluation)
+def item_of(text="listen", *, nonsense=0.0, check=verify, evaluator="none"):
+    scorer = VerifierScorer(check, evaluator)
     return Item("v", "?", Reference(text, {"answer": text}, nonsense), ItemView("v", (), {}, "verifier"), scorer)
 
 
@@ -102,26 +102,26 @@ def test_scoring_never_raises(text):
     ],
 )
 def test_code_is_never_inert(answer):
-    assert not is_inert(answer, "python")
-    assert not is_inert(answer, "sympy")
+    assert not is_harmless(answer, "python")
+    assert not is_harmless(answer, "sympy")
 
 
 @pytest.mark.parametrize(
     "answer", ["9**9**9", "9**99999", "(9**99)**99", "x**(9**9)", "+".join("x" * 300), "5!", "sin(1, 2)"]
 )
 def test_endless_arithmetic_is_not_inert(answer):
-    assert not is_inert(answer, "sympy")
+    assert not is_harmless(answer, "sympy")
 
 
 @pytest.mark.parametrize(
     "answer", ["35*12 + 99 + 53", "-98*x**3/3 + C", "exp(2*x)*sin(x)", "x**(1/2)", "6*2*(8 - 6)", "2**10"]
 )
-def test_arithmetic_is_inert(answer):
-    assert is_inert(answer, "sympy")
+def test_arithmetic_is_harmless(answer):
+    assert is_harmless(answer, "sympy")
 
 
 @pytest.mark.parametrize(
     "answer", ["[1, 2, 3]", "_ Q\nQ _", "[['Q', '_'], ['_', 'Q']]", "some plain words", "(-1, 2.5)"]
 )
 def test_literals_and_prose_are_inert_for_eval(answer):
-    assert is_inert(answer, "python")
+    assert is_harmless(answer, "python")

@@ -10,7 +10,6 @@ from collabsim.tasks import load_task
 from collabsim.tasks.data_sets import DATA_SETS, refuse_nested
 from collabsim.tasks.moco import moco_folder
 from collabsim.tasks.overlap import shared
-from collabsim.tasks.prompts import asked_form
 
 ALL = {"limit": 10**6}
 
@@ -130,7 +129,7 @@ def test_golds_in_the_asked_form_are_right_and_an_empty_reply_is_not(loaded, nam
     task = loaded(name)
     prompt = DATA_SETS[name].prompt
     for item in (*task.items[:40], *task.dev[:10]):
-        assert item.score(asked_form(item.gold_text, item.view.kind, prompt)).score == 1.0
+        assert item.score(item.scorer.asked_form(item.gold_text, prompt)).score == 1.0
         assert item.score("").verdict == "unparsed"
 
 

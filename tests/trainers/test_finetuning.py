@@ -247,7 +247,7 @@ def test_finetune_writes_a_config_that_sweep_takes_from_any_folder(folder, tmp_p
     path = config_of(folder, tmp_path)
     shown = collabsim("finetune", path).stdout
     assert "collabsim sweep" in shown
-    assert "without local weights, and as they were: a, b" in shown
+    assert "not tuned, since they have no local weights: a, b" in shown
     values = json.loads(collabsim("finetune", path, "--json").stdout)
     assert values == read_json(tmp_path / "out" / "result.json")
     record = read_json(tmp_path / "out" / "run.json")

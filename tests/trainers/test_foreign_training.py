@@ -5,14 +5,16 @@ import json
 import pytest
 import yaml
 from collabsim.trainers import train
+from collabsim.trainers.evaluation import evaluate
 from collabsim.trainers.partner_noise import default_noise
+from foreign.applications import chain, pool
 from foreign.plain_app import make
 from langgraph.graph import END, START, MessagesState, StateGraph
 from router_world import ROUTER, item, pairs, router_folder, specialist, task, train_items
 from test_train_command import collabsim
 
-from collabsim import Pool, Seat, SeatModel, SimulatedModel, System, Task, from_graph
-from collabsim.errors import ProtocolError
+from collabsim import Pool, Seat, SeatModel, SimulatedModel, System, Task, asweep, from_graph, make_item
+from collabsim.errors import ConfigError, ProtocolError
 from collabsim.models.local.local_model import LocalModel
 from collabsim.run_folder import read_json
 
@@ -64,6 +66,40 @@ def test_a_seat_of_an_application_learns_from_what_the_whole_application_achieve
     assert values["before"]["system"]["value"] < 0.8
     assert values["after"]["system"]["value"] > 0.9
     assert values["cost"]["failed"] == 0
+
+
+def by_nodes(folder):
+    """The application with its nodes as players."""
+    return from_graph(application(), routed(folder).pool)
+
+
+def test_an_application_whose_players_are_nodes_is_trained_and_its_nodes_are_valued(folder):
+    settings = {**SETTINGS, "steps": 1, "items_per_step": 1, "group": 2, "eval": {"every": 0, "values": "loo"}}
+    values = train(by_nodes(folder), task(4, 0), train_items(4), **settings).values
+    for when in ("before", "after"):
+        assert values[when]["compositional"].keys() == {"route", "solve-1", "solve-2"}
+        assert values[when]["individual"]["value"] == 0.0  # of the seat that learns: 1 or 2 is never right
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [({"objective": "leave_one_out"}, "objective leave_one_out"), ({"coalition": "shapley"}, "coalition shapley")],
+)
+def test_a_seat_behind_players_that_are_nodes_cannot_be_taken_out(folder, settings, what):
+    config = {**SETTINGS, **settings}
+    with pytest.raises(ConfigError, match=rf"'router' is a seat and no player \(these are route, .*has no {what};"):
+        train(by_nodes(folder), task(4, 0), train_items(4), **config)
+
+
+async def test_an_evaluation_has_the_players_of_a_sweep():
+    system = from_graph(chain("a", "b"), pool("a", "b"), players=["ask-a", "b"])
+    items = Task("sums", tuple(make_item(f"What is {k} + 1 ?", str(k + 1)) for k in range(4)))
+    swept = (await asweep(system, items, seed=3)).values
+    for learner in ("a", "b"):
+        found = await evaluate(system, items, learner, 3)
+        assert {key: value for key, value in swept.items() if key not in ("cost", "paired")} == found.values
+        own = [(await system.alone_on(item, learner, run_seed=3)).outcome for item in items.items]
+        assert list(found.individual) == own
 
 
 def test_nodes_that_ask_unseen_may_read_anybody_so_partners_are_shared(folder):

@@ -35,6 +35,18 @@ from collabsim.tasks.selection import question_key
         ({"seat": "a", "group": 1}, r"train\.group"),
         ({"seat": "a", "lr": 0}, r"train\.lr"),
         ({"seat": "a", "objective": "sft", "kl": 0.1}, "no use for kl"),
+        (
+            {"seat": "a", "objective": 3},
+            r"train\.objective: Input should be a valid string or a valid dictionary, got 3; put text in quotes$",
+        ),
+        (
+            {"seat": "a", "clip": "wide"},
+            r"train\.clip: Input should be a valid number, .* or a valid tuple, got 'wide'$",
+        ),
+        ({"seat": "a", "lora": 3}, r"train\.lora: Input should be a valid dictionary, got 3$"),
+        ({"seat": True}, r"train\.seat: Input should be a valid string, got True \(YAML reads yes"),
+        ({"seat": "a", 1: 2}, r"train: expected names in text as keys, got 1; put it in quotes"),
+        ({"seat": "a", "lr": 0, "stepps": 1}, r"train\.lr: .*; unknown key 'train\.stepps' \(did you mean 'steps'\?\)"),
         ({"seat": "a", "objective": "rft", "coalition": "shapley"}, "has no coalition"),
     ],
 )

@@ -16,7 +16,7 @@ from test_training import SMALL
 def dies_in(place: str, step: int) -> None:
     """Let the `step`-th entry into a part of the loop be the last thing this process does, half way through it."""
     owner, name = {
-        "rollout": (crl.Source, "collect"),
+        "rollout": (crl.BatchMaker, "collect"),
         "update": (crl, "update"),
         "push": (crl.Training, "look_at_dev"),
         "checkpoint": (safetensors.torch, "save_file"),

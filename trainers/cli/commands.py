@@ -100,14 +100,15 @@ def finetune(
 
 
 def _overrides(set_: list[str] | None, out: str | None, store: str | None) -> list[str]:
-    flags = {"out": out, "store": store}
-    return [*(set_ or []), *(f"{key}={json_text.dumps(value)}" for key, value in flags.items() if value is not None)]
+    from collabsim.config.overrides import as_overrides
+
+    return [*(set_ or []), *as_overrides({"out": out, "store": store})]
 
 
 def _store(named: str | None) -> GenerationStore:
-    from collabsim.store import GenerationStore, default_path
+    from collabsim.config.assemble import open_store
 
-    return GenerationStore(Path(named).expanduser() if named else default_path())
+    return open_store(named)
 
 
 def _show(values: dict[str, Any], as_json: bool, show: Any) -> None:

@@ -1,4 +1,4 @@
-"""The comparison of objectives: run every cell of a matrix, and say who makes the strongest collaborator.
+"""The comparison of objectives: runs every cell of a matrix, and finds the objective with the strongest collaborators.
 
 In: a matrix and a generation store. Out: the content of `compare.json`, beside a picture of the table. Within a setting all
 objectives start from one model, with the same partners and the same test items, so the system without the learner is the
@@ -48,9 +48,9 @@ def compare(matrix: Matrix, store: GenerationStore, progress: TrainProgress | No
     rates = run.choose_rates()
     results: dict[Cell, dict[str, Any]] = {}
     for number, cell in enumerate(matrix.cells, start=1):
-        what = f"{number} of {len(matrix.cells)}: {cell.setting}, {cell.objective}, seed {cell.seed}"
+        title = f"{number} of {len(matrix.cells)}: {cell.setting}, {cell.objective}, seed {cell.seed}"
         lr = {"lr": rates[cell.protocol][cell.objective]} if rates else {}
-        results[cell] = run.training(matrix.with_train(cell, **lr), folder.file(cell.folder), what)
+        results[cell] = run.training(matrix.with_train(cell, **lr), folder.file(cell.folder), title)
     values = sum_up(matrix, results) | ({"rates": rates} if rates else {})
     write_json(folder.file(COMPARE_FILE), values)
     folder.file(PICTURE_FILE).write_text(picture(values), encoding="utf-8")
@@ -66,12 +66,12 @@ class _Runner:
     folder: RunFolder
     progress: TrainProgress
 
-    def training(self, config: Config, out: Path, what: str) -> dict[str, Any]:
+    def training(self, config: Config, out: Path, title: str) -> dict[str, Any]:
         """The result of one training: read where it is finished, resumed or begun where it is not."""
-        kept: dict[str, Any] | None = read_json(out / RESULT_FILE) if out.is_dir() else None
-        if kept is not None:
-            return kept
-        self.progress.note(what)
+        finished: dict[str, Any] | None = read_json(out / RESULT_FILE) if out.is_dir() else None
+        if finished is not None:
+            return finished
+        self.progress.note(title)
         prepared = prepare_config(config, self.matrix.base, out)
         values = prepared.run(self.store, resume=True, progress=self.progress).values
         # Policy and model refer to each other: few objects, so Python is in no hurry, but gigabytes of weights and moments.
@@ -88,9 +88,9 @@ class _Runner:
             scores = {}
             for rate in sorted(self.matrix.rates):
                 config = self.matrix.with_train(cell, lr=rate, eval={"test": False})
-                what = f"learning rate {rate:g}: {cell.setting}, {cell.objective}"
+                title = f"learning rate {rate:g}: {cell.setting}, {cell.objective}"
                 out = self.folder.file("rates") / f"{cell.folder}-{rate:g}"
-                scores[rate] = self.training(config, out, what)["chosen"]["dev"]
+                scores[rate] = self.training(config, out, title)["chosen"]["dev"]
             chosen.setdefault(cell.protocol, {})[cell.objective] = max(scores, key=lambda rate: (scores[rate], -rate))
         return chosen
 
@@ -131,7 +131,7 @@ def _gains(matrix: Matrix, results: dict[Cell, dict[str, Any]], setting: str) ->
 
 
 def resamples(shape: tuple[int, int], name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How often each seed and each item is drawn, [RESAMPLES, seeds] and [RESAMPLES, items] (Owen 2007)."""
+    """Counts by which each seed and each item is drawn, [RESAMPLES, seeds] and [RESAMPLES, items] (Owen 2007)."""
     rng = np.random.default_rng(derive_seed("compare", name))
     counts = [rng.multinomial(size, [1 / size] * size, RESAMPLES).astype(np.float64) for size in shape]
     return counts[0], counts[1]
@@ -166,16 +166,16 @@ def _setting(name: str, gains: dict[str, tuple[float, Floats]], arms: tuple[str,
 
 def _mean_over_settings(gains: dict[str, dict[str, tuple[float, Floats]]], arm: str) -> tuple[float, Floats]:
     each = [gains[setting][arm] for setting in gains]
-    return float(np.mean([value for value, _ in each])), np.mean([drawn for _, drawn in each], axis=0)
+    return float(np.mean([value for value, _ in each])), np.mean([resampled for _, resampled in each], axis=0)
 
 
-def _summary(value: float, drawn: Floats) -> dict[str, Any]:
-    low, high = np.quantile(drawn, [0.025, 0.975])
+def _summary(value: float, resampled: Floats) -> dict[str, Any]:
+    low, high = np.quantile(resampled, [0.025, 0.975])
     return {"value": value, "ci95": [float(low), float(high)]}
 
 
 def _ratio(over: tuple[float, Floats], under: tuple[float, Floats]) -> dict[str, Any]:
-    """Ratio of mean gains; without an interval where the lower one may be 0, for the ratio then has none."""
+    """Ratio of mean gains; without an interval where the lower one may be 0, since the ratio then has none."""
     low, high = np.quantile(under[1], [0.025, 0.975])
     if low <= 0 <= high:
         return {"value": over[0] / under[0] if abs(under[0]) > 1e-12 else None, "ci95": None}

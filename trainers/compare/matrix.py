@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from collabsim.config.read import identity_fields, parse_config, read_config
+from collabsim.config.read import identity_fields, parse_config, parse_section, read_config, run_place
 from collabsim.config.schema import Config, Section
 from collabsim.errors import ConfigError
+from collabsim.paths import user_path
 from collabsim.pool import SEAT_NAME
 from collabsim.seeds import digest
 
@@ -31,11 +32,14 @@ class CompareConfig(Section):
     objectives: list[str] | dict[str, dict[str, Any]] = Field(min_length=1)
     """Names, or names with what to lay over `train:` (`{gentle: {objective: system, lr: 1.0e-6}}`)."""
     protocols: dict[str, dict[str, Any]] = Field(min_length=1)
+    """Names with what to lay over the config (`{talk: {protocol: {name: debate}}, vote: {}}`)."""
     tasks: dict[str, dict[str, Any]] = Field(min_length=1)
+    """Names with what to lay over the config (`{sums: {}, more: {task: {limit: 200}}}`)."""
     seeds: list[int] = Field(default=[0], min_length=1)
+    """Each is `train.seed` of one training of every objective in every protocol on every task."""
     rates: tuple[float, ...] = ()
     """Learning rates, the same for every objective: each objective takes, in each protocol, the one that is best on dev in
-    trainings on the first task and seed. None: `train.lr`."""
+    trainings on the first task and seed. Empty: `train.lr`."""
 
 
 class Cell(NamedTuple):
@@ -76,7 +80,7 @@ class Matrix:
     def with_train(self, cell: Cell, **settings: Any) -> Config:
         """The config of a cell with other settings of its training."""
         config = self.configs[cell]
-        return config.model_copy(update={"train": _laid_over(config.train or {}, settings)})
+        return config.model_copy(update={"train": _laid_over(config.section("train") or {}, settings)})
 
     @property
     def settings(self) -> list[str]:
@@ -86,6 +90,7 @@ class Matrix:
 
 def read_matrix(path: Path, overrides: Sequence[str] = ()) -> Matrix:
     """Read a config with a `compare:` section. Raises `ConfigError` for a cell that cannot be meant, before any is run."""
+    path = user_path(path, "CONFIG")
     config = read_config(path, overrides)
     section = _section(config)
     plain = config.model_dump(mode="json", exclude_unset=True, exclude={"compare"})
@@ -97,9 +102,10 @@ def read_matrix(path: Path, overrides: Sequence[str] = ()) -> Matrix:
         for part in patch:
             data = _laid_over(data, part)
         configs[cell] = parse_config(data, f"{path} ({cell.setting}, {cell.objective})")
-        parse_train(configs[cell].train)
-    identity = {"config": identity_fields(config), "compare": section.model_dump(mode="json"), "train": config.train}
-    out = Path(config.out).expanduser() if config.out else Path("runs") / f"{path.stem}-{digest(identity)[:8]}"
+        parse_train(configs[cell].section("train"))
+    sections = {"compare": section.model_dump(mode="json"), "train": config.section("train")}
+    identity = {"config": identity_fields(config), **sections}
+    out = run_place(path, config.out, digest(identity))
     seeds, rates = tuple(section.seeds), tuple(section.rates)
     if rates:
         _check_choosable(next(iter(configs.values())))
@@ -107,20 +113,15 @@ def read_matrix(path: Path, overrides: Sequence[str] = ()) -> Matrix:
 
 
 def _check_choosable(config: Config) -> None:
-    if config.task.dev is None or not parse_train(config.train).eval.every:
+    if config.task.dev is None or not parse_train(config.section("train")).eval.every:
         raise ConfigError("compare.rates: rates are chosen on dev; expected task.dev and train.eval.every above 0")
 
 
 def _section(config: Config) -> CompareConfig:
-    if config.compare is None:
+    given = config.section("compare")
+    if given is None:
         raise ConfigError("expected a section `compare:` with objectives, protocols and tasks, got none; add it")
-    try:
-        section = CompareConfig.model_validate(config.compare)
-    except ValidationError as error:
-        problems = error.errors()
-        raise ConfigError(
-            "; ".join(f"compare.{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
-        ) from None
+    section = parse_section(CompareConfig, given, "compare")
     for name in (*section.objectives, *section.protocols, *section.tasks):
         if not SEAT_NAME.fullmatch(name):
             raise ConfigError(f"compare: {name!r} names a folder; use letters, digits, '_', '.', '-' only")

@@ -1,8 +1,8 @@
-"""The loop of `multiagent_finetuning`: debates, consensus, tuning, over and over, each step kept when it is done.
+"""The loop of `multiagent_finetuning`: debates, consensus and tuning in turn, each step kept when it is done.
 
 In: a debate over a pool, items, settings, an open folder. Out: the content of `result.json`, and the system with the new
-members. A step that is in the folder is read back and not done again. Left out on purpose: what is checked before; see
-`finetuning.py`.
+members. A step that is in the folder is read back and not done again. Left out on purpose: the checks before it;
+see `finetuning.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import TrainingError
 from collabsim.loop import run_sync
-from collabsim.models.engines.shared_engines import retire_engine
-from collabsim.models.local.local_model import LocalModel
+from collabsim.models import LocalModel
+from collabsim.models.engines import retire_engine
 from collabsim.run_folder import RunFolder, read_json, write_json
 from collabsim.seeds import derive_seed, digest
 from collabsim.system.system import System
@@ -48,8 +48,8 @@ class DebateTuning:
     folder: RunFolder
     concurrency: int
     progress: TrainProgress
-    told: list[dict[str, Any]] = field(default_factory=list)
-    """What is known of each iteration."""
+    records: list[dict[str, Any]] = field(default_factory=list)
+    """One for each iteration that is done."""
 
     def run(self) -> dict[str, Any]:
         """All iterations, as far as they are not done; `result.json`."""
@@ -60,8 +60,8 @@ class DebateTuning:
             "recipe": RECIPE.name,
             "members": list(self.members),
             "unchanged": [name for name in self.system.pool if name not in self.members],
-            "iterations": self.told,
-            "dev": None if before is None else [before, *(told["dev"] for told in self.told)],
+            "iterations": self.records,
+            "dev": None if before is None else [before, *(record["dev"] for record in self.records)],
             "pool": {name: self.local(name).spec for name in self.members},
             "identities": {name: seat.identity for name, seat in self.system.pool.items()},
             "definition": f"{RECIPE.doc} No gold is read. {RECIPE.absent.capitalize()}.",
@@ -72,28 +72,28 @@ class DebateTuning:
     def iterate(self, iteration: int) -> None:
         """Debate, keep what the consensus supports, tune every member on its part; then the pool is the new one."""
         debates = self.debates(iteration)
-        kept, agreed = self.lessons(debates)
-        if not any(kept.values()):
+        lessons, agreed = self.lessons(debates)
+        if not any(lessons.values()):
             raise TrainingError(
                 f"iteration {iteration}: {len(agreed)} of {len(debates)} debates reached a consensus, and no member has a "
                 "whole reply that agrees with one; lower finetune.support, raise max_tokens, or take easier items"
             )
-        told = {name: self.tune(iteration, name, kept[name]) for name in self.members}
+        members = {name: self.tune(iteration, name, lessons[name]) for name in self.members}
         pool = self.system.pool
         for name in self.members:
-            if told[name]["folder"] is not None:
-                pool = pool.replace(name, tuned(self.local(name), self.folder.path / told[name]["folder"]))
+            if members[name]["folder"] is not None:
+                pool = pool.replace(name, tuned(self.local(name), self.folder.path / members[name]["folder"]))
         self.system = replace(self.system, pool=pool)
         right = [debate.outcome for debate in debates if debate.item in agreed]
-        self.told.append(
+        self.records.append(
             {
                 "iteration": iteration,
                 "debates": len(debates),
                 "consensus": len(agreed),
                 "consensus_right": fmean(right) if right else None,
                 "outcome": fmean(debate.outcome for debate in debates),
-                "members": told,
-                "cost": self.cost(debates, told),
+                "members": members,
+                "cost": self.cost(debates, members),
                 "dev": self.on_dev(iteration),
             }
         )
@@ -105,7 +105,7 @@ class DebateTuning:
     def local(self, name: str) -> LocalModel:
         """The model of a member, as it is now."""
         model = self.system.pool[name].model
-        assert isinstance(model, LocalModel)  # `members_of` saw to it
+        assert isinstance(model, LocalModel)  # `members_of` checks this
         return model
 
     def debates(self, iteration: int) -> list[Debate]:
@@ -120,9 +120,9 @@ class DebateTuning:
         return held
 
     def lessons(self, debates: Sequence[Debate]) -> tuple[dict[str, list[Lesson]], set[str]]:
-        """What each member is to learn, and the items on which there was a consensus."""
+        """The lessons of each member, and the items on which there was a consensus."""
         items = {item.id: item for item in self.items}
-        kept: dict[str, list[Lesson]] = {name: [] for name in self.members}
+        by_member: dict[str, list[Lesson]] = {name: [] for name in self.members}
         agreed = set()
         for debate in debates:
             item = items[debate.item]
@@ -130,10 +130,10 @@ class DebateTuning:
             if answer is not None:
                 agreed.add(debate.item)
                 for name in self.members:
-                    kept[name] += lessons(debate, item, name, answer, self.config.corrected)
-        return kept, agreed
+                    by_member[name] += lessons(debate, item, name, answer, self.config.corrected)
+        return by_member, agreed
 
-    def tune(self, iteration: int, name: str, kept: Sequence[Lesson]) -> dict[str, Any]:
+    def tune(self, iteration: int, name: str, lessons: Sequence[Lesson]) -> dict[str, Any]:
         """Tune one member; its record, which is read back where the member is done already."""
         from .imitation import imitate
 
@@ -142,29 +142,33 @@ class DebateTuning:
         if record is not None:
             return record
         started, model = perf_counter(), self.local(name)
-        kinds = {kind: sum(lesson.kind == kind for lesson in kept) for kind in ("answer", "corrected", "kept")}
-        record = {"from": model.identity, "replies": kinds, "tokens": sum(len(lesson.example.row) for lesson in kept)}
-        record["learnt"] = digest(sorted([*one.row.tokens, one.advantage] for _, one in kept))
-        folder = f"iteration-{iteration}/members/{name}" if kept else None
+        kinds = {kind: sum(lesson.kind == kind for lesson in lessons) for kind in ("answer", "corrected", "kept")}
+        record = {
+            "from": model.identity,
+            "replies": kinds,
+            "tokens": sum(len(lesson.example.row) for lesson in lessons),
+        }
+        record["learnt"] = digest(sorted([*one.row.tokens, one.advantage] for _, one in lessons))
+        folder = f"iteration-{iteration}/members/{name}" if lessons else None
         if folder:
             self.make_room()
-            self.progress.note(f"iteration {iteration}: {name} learns from {len(kept)} of its replies")
+            self.progress.note(f"iteration {iteration}: {name} learns from {len(lessons)} of its replies")
             key = ("multiagent finetuning", self.config.seed, iteration, name)
-            done = imitate(model, [one for _, one in kept], self.config, key, self.folder.path / folder)
+            done = imitate(model, [one for _, one in lessons], self.config, key, self.folder.path / folder)
             record |= {"steps": len(done), "nll": done}
         record |= {"folder": folder, "seconds": perf_counter() - started}
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, record)
         return record
 
-    def cost(self, debates: Sequence[Debate], told: Mapping[str, Any]) -> dict[str, int]:
-        """What an iteration took: calls and tokens of its debates, and tokens that were trained on, each pass counted."""
-        usage = [said.reply.usage for debate in debates for said in debate.said]
+    def cost(self, debates: Sequence[Debate], members: Mapping[str, Any]) -> dict[str, int]:
+        """Costs of an iteration: calls and tokens of its debates, and tokens that were trained on, each pass counted."""
+        usage = [turn.reply.usage for debate in debates for turn in debate.said]
         return {
             "calls": len(usage),
             "prompt_tokens": sum(one.prompt_tokens for one in usage),
             "completion_tokens": sum(one.completion_tokens for one in usage),
-            "trained_tokens": self.config.epochs * sum(record["tokens"] for record in told.values()),
+            "trained_tokens": self.config.epochs * sum(record["tokens"] for record in members.values()),
         }
 
     def make_room(self) -> None:
@@ -178,13 +182,13 @@ class DebateTuning:
         if not self.dev:
             return None
         file = self.place(iteration) / "dev.json"
-        kept: list[float] | None = read_json(file)
-        if kept is None:
+        outcomes: list[float] | None = read_json(file)
+        if outcomes is None:
             seed = evaluation_seed(self.config.seed)
-            kept = list(run_sync(score(self.system, self.dev, seed, concurrency=self.concurrency)))
+            outcomes = list(run_sync(score(self.system, self.dev, seed, concurrency=self.concurrency)))
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(file, kept)
-        return fmean(kept)
+            write_json(file, outcomes)
+        return fmean(outcomes)
 
 
 def tuned(model: LocalModel, folder: Path) -> LocalModel:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from collabsim.context import Recorder
 from collabsim.episode import Call, Reply
@@ -21,9 +21,9 @@ from collabsim.nodes.voting import leading
 from collabsim.request import Request
 from collabsim.run_folder import write_text
 from collabsim.store.codec import decode, encode
+from collabsim.system.execute import CONCURRENCY, RunRequest, run_all
 from collabsim.system.system import System
 
-from ..evaluation import episodes
 from ..policy.token_row import TokenRow
 from ..records import Example, Row
 
@@ -69,17 +69,17 @@ class DebateRecorder(Recorder):
         self.said.append(Said(call.seat, call.draw, reply))
 
 
-async def hold_debates(system: System, items: Sequence[Item], seed: int, *, concurrency: int = 100) -> list[Debate]:
+async def hold_debates(
+    system: System, items: Sequence[Item], seed: int, *, concurrency: int = CONCURRENCY
+) -> list[Debate]:
     """One debate of the whole pool on every item, in the order of `items`.
 
     Raises `MissingOutcomesError` when a call failed: what was generated is in the store, so the next try is short.
     """
-    recorders = [DebateRecorder() for _ in items]
-    runs = [
-        system.arun(item, run_seed=seed, recorder=recorder) for item, recorder in zip(items, recorders, strict=True)
-    ]
+    requests = (RunRequest(item, run_seed=seed, recorder=DebateRecorder) for item in items)
     held = []
-    for item, recorder, episode in zip(items, recorders, await episodes(runs, concurrency), strict=True):
+    for request, episode, recorder in await run_all(system, requests, concurrency=concurrency):
+        item, recorder = request.item, cast("DebateRecorder", recorder)
         if episode.outcome is None:
             reason = f"{episode.error.kind}: {episode.error.message}" if episode.error else "unknown"
             raise MissingOutcomesError(f"the debate on item {item.id} failed ({reason}); run the same command again")

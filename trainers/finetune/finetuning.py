@@ -1,4 +1,4 @@
-"""`multiagent_finetuning`: a recipe that makes a pool of a pool. Members debate, and learn from what they agreed on.
+"""`multiagent_finetuning`: a recipe that makes a pool of a pool. Members debate and learn from their consensus.
 
 In: a pool, items, settings. Out: a pool whose local members are new model folders, and a folder with every debate, what
 each member learnt, and how it went. An iteration is: the pool debates each item (protocol `debate`); the majority of the
@@ -7,7 +7,7 @@ agree with it, opening answers and revisions; the next iteration debates with th
 arXiv 2501.05707; there a member is a generator and a critic of its own, here one model that does both.)
 
 Stopped, it goes on at the debate or member where it was. Members without weights at hand (servers, simulated ones) debate
-and stay as they are. Left out on purpose: golds, and any choice between iterations; dev only watches.
+and stay as they are. Left out on purpose: golds, and any choice between iterations; dev is only evaluated.
 """
 
 from __future__ import annotations
@@ -16,38 +16,47 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
+from collabsim.arguments import Count, checked, same_arguments
 from collabsim.context import Limits
 from collabsim.errors import ConfigError
-from collabsim.models.local.local_model import LocalModel
-from collabsim.pool import Pool
+from collabsim.item import Item
+from collabsim.models import LocalModel
+from collabsim.pool import Pool, as_pool
 from collabsim.run_folder import RunFolder
 from collabsim.store import GenerationStore
 from collabsim.system.system import System
 
+from ..keywords import FinetuneSettings
 from ..metrics import TrainProgress
+from ..settings import one_of
 from .debate_tuning import DebateTuning
 from .finetuning_settings import FinetuneConfig, parse_finetune
 
 if TYPE_CHECKING:
-    from collabsim.item import Item
+    from collabsim.pool import Members
 
 
 @dataclass(frozen=True)
 class FinetuneResult:
-    """What a fine-tuning came to."""
+    """The result of a fine-tuning."""
 
     pool: Pool
-    """The same seats; those that learnt speak with their new weights."""
+    """The same seats; those that were tuned have their new weights."""
     values: dict[str, Any]
     """The content of `result.json`."""
     out: Path
     """The folder that holds the new models."""
 
 
+@checked(
+    items="give the items to debate, such as load_task(...).items",
+    config="give FinetuneConfig(...), or the same settings as keywords",
+    out="name the folder of the models",
+)
 def multiagent_finetuning(
-    pool: Pool | Mapping[str, Any],
+    pool: Members,
     items: Sequence[Item],
     config: FinetuneConfig | None = None,
     *,
@@ -56,9 +65,9 @@ def multiagent_finetuning(
     store: GenerationStore | None = None,
     limits: Limits | None = None,
     identity: Mapping[str, Any] | None = None,
-    concurrency: int = 100,
+    concurrency: Count = 100,
     progress: TrainProgress | None = None,
-    **settings: Any,
+    **settings: Unpack[FinetuneSettings],
 ) -> FinetuneResult:
     """Let `pool` debate `items`, and tune each local member on its own replies that agree with the consensus.
 
@@ -69,10 +78,10 @@ def multiagent_finetuning(
     Raises `ConfigError` for settings or members that cannot be meant, `MissingOutcomesError` when a call of a debate failed
     (the same call tries again), `TrainingError` when no debate leaves anything to learn.
     """
-    config = config or parse_finetune(settings)
-    members = members_of(pool := pool if isinstance(pool, Pool) else Pool(pool), config)
+    config = one_of(config, settings) or parse_finetune(settings)
+    members = members_of(pool := as_pool(pool), config)
     system = System(
-        "debate",  # type: ignore[arg-type]
+        "debate",
         pool,
         options=config.debate,
         store=store or GenerationStore(None),
@@ -88,11 +97,10 @@ def multiagent_finetuning(
     return FinetuneResult(tuning.system.pool, values, Path(out))
 
 
-async def amultiagent_finetuning(
-    pool: Pool | Mapping[str, Any], items: Sequence[Item], **settings: Any
-) -> FinetuneResult:
+@same_arguments(multiagent_finetuning)
+async def amultiagent_finetuning(*given: Any, **settings: Any) -> FinetuneResult:
     """`multiagent_finetuning` for async code; the same arguments."""
-    return await asyncio.to_thread(multiagent_finetuning, pool, items, **settings)
+    return await asyncio.to_thread(multiagent_finetuning, *given, **settings)
 
 
 def members_of(pool: Pool, config: FinetuneConfig) -> tuple[str, ...]:

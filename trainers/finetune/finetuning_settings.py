@@ -21,11 +21,13 @@ class FinetuneConfig(LearnerConfig):
     """How often members debate, what they keep of it, and how they learn from it."""
 
     members: tuple[str, ...] | None = None
-    """The seats that learn; None: every seat with a local model. The others debate and stay as they are."""
+    """The seats that learn. null: every seat with a local model. The others debate and stay as they are."""
     iterations: int = Field(default=1, gt=0)
+    """Rounds of debating all items and then tuning; each debates with the members that the last one made."""
     debate: dict[str, Any] = Field(default_factory=dict)
     """Options of the protocol `debate`, such as `{rounds: 2}`; it always ends in a vote."""
     items: ItemsConfig = ItemsConfig()
+    """The items that are debated; their golds are not read."""
     support: float = Field(default=0.5, ge=0, lt=1)
     """A consensus is the one most frequent last answer, given by more than this share of the seats."""
     corrected: float = Field(default=0.5, ge=0, le=1)
@@ -35,10 +37,12 @@ class FinetuneConfig(LearnerConfig):
     rows_per_step: int = Field(default=16, gt=0)
     """Replies in one update."""
     seed: int = 0
+    """Seed of the debates, of the order of replies and of the tuning."""
 
     lr: float = Field(default=1e-4, gt=0)
+    """Learning rate of AdamW, at its highest; the default suits adapters."""
     lora: LoraConfig | None = LoraConfig()
-    """null: all weights learn; a learning rate of 1e-5 is then more like it."""
+    """Adapters that learn in place of the weights. null: all weights learn; a learning rate of 1e-5 is then more like it."""
 
     @field_validator("debate")
     @classmethod

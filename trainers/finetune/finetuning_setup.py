@@ -6,7 +6,6 @@ its seats. Nothing is loaded here.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from collabsim.config.assemble import make_pool, make_task
-from collabsim.config.read import identity_fields, read_config
+from collabsim.config.read import identity_fields, read_config, run_place
 from collabsim.config.schema import PLACEMENT, Config
 from collabsim.context import Limits
+from collabsim.paths import user_path
 from collabsim.run_folder import write_text
 from collabsim.seeds import digest
 
@@ -73,8 +73,9 @@ def prepare_finetuning(path: Path, overrides: Sequence[str] = ()) -> PreparedFin
 
     Where the config's protocol is a debate, its options are those of the debates, unless `finetune.debate` has others.
     """
+    path = user_path(path, "CONFIG")
     config = read_config(path, overrides)
-    section = dict(config.finetune or {})
+    section = dict(config.section("finetune") or {})
     if config.protocol.name == "debate":
         own = {key: value for key, value in config.protocol.options.items() if key not in ("final", "verdict")}
         section = {"debate": own, **section}
@@ -82,19 +83,19 @@ def prepare_finetuning(path: Path, overrides: Sequence[str] = ()) -> PreparedFin
     task = make_task(config, path.parent)
     items = load_train_items(config.task, path.parent, task, settings.items)
     key = digest([identity_fields(config), settings.model_dump(mode="json")])
-    out = Path(config.out).expanduser() if config.out else Path("runs") / f"{path.stem}-{key[:8]}"
+    out = run_place(path, config.out, key)
     return PreparedFinetuning(config, settings, task, items, out, path.parent)
 
 
 def tuned_config(config: Config, base: Path, specs: Mapping[str, str]) -> dict[str, Any]:
     """The config as the user wrote it, with `specs` in its seats, no training and no places, readable from any folder."""
-    left_out = set(PLACEMENT) - {"store", "concurrency"}
+    left_out = {*PLACEMENT, *config.sections} - {"store", "concurrency"}
     data = config.model_dump(mode="json", exclude_unset=True, exclude=left_out)
     for name, spec in specs.items():
         data["pool"][name] = {key: value for key, value in data["pool"][name].items() if key != "revision"} | {
             "model": spec
         }
     scheme, colon, name = config.task.source.partition(":")
-    if colon and name.strip() and (path := base / os.path.expanduser(name.strip())).exists():
+    if colon and name.strip() and (path := base / user_path(name.strip(), "task.source")).exists():
         data["task"]["source"] = f"{scheme}:{path.resolve()}"
     return data

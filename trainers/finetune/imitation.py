@@ -1,8 +1,8 @@
 """Maximum likelihood on given replies: supervised tuning of one model, by the same update as every other training.
 
-In: a local model, weighted rows, settings. Out: a plain Hugging Face folder (LoRA merged), and how it went. The order of
-rows depends on seeds alone. Left out on purpose: where the rows come from, evaluation, checkpoints on the way: a tuning
-that was stopped starts again.
+In: a local model, weighted rows, settings. Out: a plain Hugging Face folder (LoRA merged), and the loss of each step. The
+order of rows depends on seeds alone. Left out on purpose: where the rows come from, evaluation, and checkpoints on the way:
+a tuning that was stopped starts again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..records import Example
 from ..updates import update
 
 if TYPE_CHECKING:
-    from collabsim.models.local.local_model import LocalModel
+    from collabsim.models import LocalModel
 
     from ..policy.learner import Learner
     from .finetuning_settings import FinetuneConfig

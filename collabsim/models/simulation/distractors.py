@@ -8,7 +8,7 @@ process, errs towards the same answers and wrong votes can coincide. Left out on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
@@ -46,7 +46,8 @@ def canonical_answer(text: str) -> str | Fraction:
 def right_answer(item: Item) -> str:
     """The gold in the form that tasks ask for: the letter of a choice, else the gold's text."""
     gold = item.gold_text.strip()
-    if not gold and item.view.kind == "code":
+    judged_by: Sequence[str] = getattr(item.scorer, "judged_by", ())  # items for simulated models alone have no scorer
+    if not gold and judged_by:
         raise PrerequisiteError(
             f"item {item.id} has tests but no reference solution, so a simulated model cannot answer it; use real models, "
             "or a source with solutions (options: {road: hub})"

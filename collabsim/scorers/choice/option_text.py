@@ -17,20 +17,33 @@ MOST_NESTED = 4
 """Levels of fractions and roots that are written out."""
 
 _FRACTION = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|([0-9])\s*([0-9]))")
+r"""A fraction: `\frac{1}{2}`."""
 _ROOT = re.compile(r"\\sqrt\s*\{([^{}]*)\}")
+r"""A root: `\sqrt{2}`."""
 _DEGREES = re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degree\b")
+r"""Degrees: `90^\circ`."""
 _ESCAPED_BREAK = re.compile(r"\\n(?![a-z])")
+r"""A line break that was escaped twice: `A\n`."""
 _LAYOUT = re.compile(r"\\(?:left|right|displaystyle|textstyle|[bB]igg?[lr]?|limits|quad|qquad)(?![A-Za-z])|\\[,;:! ]|~")
+r"""Layout without meaning: `\left`."""
 _ESCAPED = re.compile(r"\\([%$#&_{}])")
+r"""An escaped sign: `\%`."""
 _SUBSCRIPT = re.compile(r"(?<=[A-Za-z0-9)\]])\s*_\s*(?:\{([^{}]*)\}|([0-9]))")
+"""An index: `H_2`."""
 _SUPERSCRIPT = re.compile(r"\^\s*\{([^{}]*)\}")
+"""A power in braces: `x^{10}`."""
 _COMMAND = re.compile(r"\\(?!boxed|fbox|framebox)([A-Za-z]+)")
+r"""A command by name: `\alpha`."""
 _COMMANDS = {"times": "*", "cdot": "*", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "pm": "±"}
 _COMMANDS |= {"infty": "∞", "to": "→", "rightarrow": "→", "Rightarrow": "⇒", "implies": "⇒", "approx": "≈", "div": "/"}
 _BACKSLASH = re.compile(r"\\(?!boxed|fbox|framebox)")
+r"""A backslash that is left over: `\ C`."""
 _BLANKS = re.compile(r"[^\S\n]+")
+"""Blanks in a line: `a  b`."""
 _BLANK_LINES = re.compile(r" ?\n\s*\n ?")
+"""Empty lines: `a\n \nb`."""
 _LATEX_MARKS = re.compile(r"[\\$_^~]")
+"""A sign that a text may hold LaTeX: `$x$`."""
 
 _SYMBOLS = dict.fromkeys(map(ord, "«»“”„‟‹›「」『』〝〞＂"), '"')
 _SYMBOLS |= dict.fromkeys(map(ord, "×·⋅∙∗"), "*") | dict(zip(map(ord, "【】〔〕〖〗"), "[][][]", strict=True))
@@ -38,14 +51,20 @@ _SYMBOLS |= {ord("÷"): "/", ord("°"): " degrees", ord("℃"): " degrees C", or
 _SYMBOLS |= dict.fromkeys(map(ord, "✓✔✅☑"), "✓") | dict.fromkeys(map(ord, "✗✘❌✖☒"), "✗")
 _SYMBOLS |= {ord("\ufe0f"): "", ord("‚"): ",", ord("‘"): "'", ord("’"): "'", ord("…"): "..."}
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])")
+"""A Greek letter alone, not a word of Greek: `β-carotene`."""
 _CYRILLIC = re.compile(r"(?<!\w)[АВСЕНКМОРТХ](?!\w)(?!\s+[а-яё])")
+"""A Cyrillic letter that looks like a Latin one: `С`."""
 _LOOKS_LATIN = str.maketrans("АВСЕНКМОРТХ", "ABCEHKMOPTX")
 
 _PERCENT = re.compile(r"\s*(?:%|\bper\s?cent\b)")
+"""Percent, spelt out or not: `5 per cent`."""
 _GROUPED = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+"""A comma between digit triples: `1,200`."""
 _ARTICLE = re.compile(r"(?:the|an?)\s+(?!(?:and|or)\b|[&,])(?=\S)", re.IGNORECASE)
+"""An article before a word: `the sun`."""
 _OUTER = {'"': '"', "'": "'", "(": ")", "[": "]", "{": "}"}
 _TOKEN = re.compile(r"\d+|[^\W\d]+|[^\w\s]")
+"""A run of digits or letters, or a mark: `12`, `ab`, `+`."""
 
 
 def plain_text(text: str) -> str:

@@ -3,7 +3,7 @@
 In: the options' letters and texts; a phrase in plain form (`option_text.plain_text`). Out: mentions in order: letters that
 stand alone, option texts, numbers equal to an option. A letter must be no word (`A` cat, `I` think), no part of a term
 (vitamin C, E. coli) and no part of a formula, unless that is an option's own text. Left out on purpose: whether a mention
-is meant or rejected; see `choice_polarity.py`.
+is meant or rejected; see `polarity.py`.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Options:
 
     def at(self, phrase: str, start: int) -> Mention | None:
         """The option whose text stands at `start`: the longest one, else a number equal to one."""
-        if found := self.starting.match(phrase, start):
-            return Mention(str(found.lastgroup), start, found.end())
+        if match := self.starting.match(phrase, start):
+            return Mention(str(match.lastgroup), start, match.end())
         if self.numbers and (number := _NUMBER.match(phrase, start)):
             if letter := self._by_value(phrase[start : number.end()].rstrip(".,")):
                 return Mention(letter, start, number.end())
@@ -85,30 +85,30 @@ class Options:
         if split is None or value is None:
             return None
         unit = option_words(split[2]) if split[2] else ""
-        found = [letter for letter, (known, own) in self.numbers.items() if known == value and _one_unit(unit, own)]
-        return found[0] if len({self.first_equal(letter) for letter in found}) == 1 else None
+        letters = [letter for letter, (known, own) in self.numbers.items() if known == value and _one_unit(unit, own)]
+        return letters[0] if len({self.first_equal(letter) for letter in letters}) == 1 else None
 
     def mentions(self, phrase: str) -> list[Mention]:
         """Every mention of an option in `phrase`, by position; those of numbers only in short phrases."""
-        found = [
+        mentions = [
             Mention(str(match.lastgroup), match.start(), match.end())
             for match in last_matches(self.running, phrase, MOST_LETTERS)
         ]
         if self.numbers and len(phrase) <= SHORT:
-            found += self._numbers(phrase)
-        spans = [(mention.start, mention.end) for mention in found]
+            mentions += self._numbers(phrase)
+        spans = [(mention.start, mention.end) for mention in mentions]
         for match in last_matches(self.letters, phrase, MOST_LETTERS):
             if any(start <= match.start() and match.end() <= end for start, end in spans):
                 continue
             if letter := self._letter(phrase, match):
-                found.append(self._with_text(phrase, Mention(letter, match.start(), match.end())))
-        return _outermost(found + self._places(phrase))
+                mentions.append(self._with_text(phrase, Mention(letter, match.start(), match.end())))
+        return _outermost(mentions + self._places(phrase))
 
     def _places(self, phrase: str) -> list[Mention]:
         """Options named by number (`option 3`), where no option's text is one."""
         letters = [] if self.numeric else list(self.texts)
-        found = [match for match in last_matches(_NAMED_PLACE, phrase, MOST_LETTERS) if int(match[1]) <= len(letters)]
-        return [Mention(letters[int(match[1]) - 1], match.start(1), match.end(1)) for match in found]
+        matches = [match for match in last_matches(_NAMED_PLACE, phrase, MOST_LETTERS) if int(match[1]) <= len(letters)]
+        return [Mention(letters[int(match[1]) - 1], match.start(1), match.end(1)) for match in matches]
 
     def _numbers(self, phrase: str) -> list[Mention]:
         matches = [match for match in _NUMBER.finditer(phrase) if not _in_formula(phrase, match)]
@@ -144,10 +144,15 @@ LONGEST_LABEL = 80
 _NUMBER = re.compile(
     r"(?<![\w.,])([-+]?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?)(?:\s?(%|[A-Za-z]+(?:/[A-Za-z]+)?\b))?"
 )
+"""A number with its unit, which may equal an option: `12 cm`."""
 _NAMED_PLACE = re.compile(r"\b(?:option|choice)\s+\(?([1-9][0-9]?)(?![\w%/^]|[.,][0-9])", re.IGNORECASE)
+"""An option by its place: `option 2`."""
 _QUANTITY = re.compile(r"([-+]?\s?[\d.,/ ]*\d[\d,./]*)\s*([%A-Za-z][\w/^*% ]{0,30})?")
+"""An option that is a number: `1,200 km`."""
 ENDS = re.compile(r"[)\]}\"'*]{0,8}\s*(?:[.,;:!)\]}\n]|\Z)")
+"""What ends a mention of an option: `),`."""
 _LABEL = re.compile(r"[)\]}>\"'*]{0,8}[.:,]?[)\]}\"'*]{0,8}\s*(?:[-–—=/(:\[\"']+\s*)?")
+"""What stands between a letter and its option's text: `) `."""
 
 
 def _after_label(phrase: str, end: int) -> int:
@@ -160,10 +165,10 @@ def _in_formula(phrase: str, match: re.Match[str]) -> bool:
     return bool(re.search(r"[+*/^-]\s*\Z", phrase[: match.start()]) or re.match(r"\s*[+*/^=]", phrase[match.end(1) :]))
 
 
-def _outermost(found: list[Mention]) -> list[Mention]:
+def _outermost(mentions: list[Mention]) -> list[Mention]:
     """Mentions by position without those that lie in others."""
     kept: list[Mention] = []
-    for mention in sorted(found, key=lambda mention: (mention.start, -mention.end)):
+    for mention in sorted(mentions, key=lambda mention: (mention.start, -mention.end)):
         if not kept or mention.start >= kept[-1].end:
             kept.append(mention)
     return kept
@@ -209,12 +214,14 @@ def _quantity(words: str, *, unit: bool = True) -> tuple[Number, str] | None:
 def _any_of(texts: Mapping[str, str]) -> re.Pattern[str]:
     longest = sorted(texts.items(), key=lambda option: -len(option[1]))
     named = [f"(?P<{letter}>(?:(?:the|an?)\\s+)?{option_pattern(words)})" for letter, words in longest]
+    # The options' own texts, the longest first: `the red fox`.
     return re.compile("|".join(named) or r"(?!)", re.IGNORECASE)
 
 
 def _letters(texts: Mapping[str, str]) -> re.Pattern[str]:
     big = "".join(texts) or "A"
     word = "0-9A-Za-z_À-ɏ"
+    # A letter in brackets, alone, before a bracket, or small after a noun: `(c)`, `C`, `c)`, `option c`.
     return re.compile(
         rf"(?<![{word}\\-])(?<![A-Za-z]['’])(?<![^.\s]\.)(?<!\b[A-Za-z]\()(?:[(\[{{<]\s?(?P<open>[{big}{big.lower()}])\s?[)\]}}>](?![{word}])"
         rf"|(?P<capital>[{big}])(?![{word}#]|\+(?!\s*\(?[{big}]\b)|['’]\w|-\w|\.[{word}])"
@@ -227,14 +234,16 @@ _JOINED = re.compile(
     r"(?:both\s+)?(?:options?\s+|choices?\s+|statements?\s+)?\(?[a-z]\)?(?:\s*(?:,\s*and|,|and|&|\+)\s*\(?[a-z]\)?)+"
     r"(?:\s+only|\s+(?:are\s+)?(?:both\s+|all\s+)?(?:correct|true|right))?"
 )
+"""An option that stands for others: `both a and c`."""
 _ALL = re.compile(
     r"(?P<both>both|both of (?:the above|these|them)|both (?:are )?(?:correct|true))|all of (?:the above|these|them)|all"
 )
+"""An option that stands for all before it: `all of the above`."""
 
 
 def _joined(texts: Mapping[str, str]) -> dict[frozenset[str], str]:
     """Sets of letters that an option's text stands for."""
-    found: dict[frozenset[str], str] = {}
+    sets: dict[frozenset[str], str] = {}
     for place, (letter, words) in enumerate(texts.items()):
         if _JOINED.fullmatch(words):
             named = frozenset(match.upper() for match in re.findall(r"\b[a-z]\b", words))
@@ -243,5 +252,5 @@ def _joined(texts: Mapping[str, str]) -> dict[frozenset[str], str]:
         else:
             continue
         if len(named) > 1 and named <= set(texts) - {letter}:
-            found.setdefault(named, letter)
-    return found
+            sets.setdefault(named, letter)
+    return sets

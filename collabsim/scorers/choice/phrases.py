@@ -1,9 +1,9 @@
 """Options in a phrase: which letters and option texts it names, and which of them it rejects.
 
 In: a phrase of a reply in plain form (`option_text.plain_text`) and the options. Out: a letter, `UNCLEAR` (several options,
-or "none of them"), or None (nothing is said). Policies: a letter that is followed at once by the text of another option
+or "none of them"), or None (it names nothing). Policies: a letter that is followed at once by the text of another option
 ("C (blue)") contradicts itself and is `UNCLEAR`; a phrase that rejects every option but one names that one. Left out on
-purpose: where in a reply the phrase stands; see `choice_cues.py`.
+purpose: where in a reply the phrase stands; see `cues.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collabsim.scorers.choice.options import ENDS, Mention, Options, read_option
 from collabsim.scorers.choice.polarity import JOINT, with_states
 from collabsim.scorers.reading.declarations import first_sentence
 
-__all__ = ["UNCLEAR", "Mention", "Options", "Reading", "read_options"]
+__all__ = ["UNCLEAR", "Mention", "Options", "PhraseReader", "read_options"]
 
 UNCLEAR = "?"
 """Several options where one is asked, or none of them: no answer."""
@@ -32,6 +32,7 @@ _FILLER = re.compile(
     r"|i'd go with)\b(?!\s*(?:\)|\Z)))*",
     re.IGNORECASE,
 )
+"""Words before an option: `the correct option is `."""
 _OPENING = " \t\n\"'([{<*"
 _NO_ANSWER = re.compile(
     r"\W{0,9}(?:(?:it(?:'s| is)|i think|i'd say)\s+)?(?:(?:none|neither|all|any|both|either|some"
@@ -42,25 +43,38 @@ _NO_ANSWER = re.compile(
     r"|(?:do\s?n't|do\s+not)\s+know)",
     re.IGNORECASE,
 )
+"""A phrase that takes no option: `none of these`."""
 _RUN = re.compile(r"\W*([A-Z]{1,26})\W*")
+"""Capitals without anything between them, several options: `AC`."""
 _LONE = re.compile(r"[^\w+^=\\]*(?:[=→⇒]\s*)?([A-Za-z])[^\w+#^=<]*")
+"""A letter alone in a phrase: `(c).`"""
 _OR = re.compile(r"\bor\b|/", re.IGNORECASE)
+"""What joins two options of which neither is taken: `A or B`."""
 _BESIDE = re.compile(r"[)\]]?[ \t]*[(\[]?")
+"""What stands between a letter and a bracket: `C (`."""
 _BLANKS = re.compile(r"[\s.:)\]-]{0,8}")
+"""What may stand between a place and what follows: `2. `."""
 _PLACE_ENDS = re.compile(r"[)\]\"'*}>]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|is|for|due|and|but)\b|[–—(=])")
+"""What ends a place: `2 because`."""
 _SMALL = re.compile(r"([a-z])(?=[)\]\"'*]{0,8}\s*(?:[.,:;!)\n]|\Z|(?:because|since|as|due|is|but|and|or)\b|[-–—(=]))")
+"""A small letter that stands for an option: `c because`."""
 _PLACE = re.compile(
     r"\W{0,9}(?:(?:option|choice|number|answer|no\.)\s*)?[^\w+]{0,9}(?<![-.])([0-9]{1,2})(?![\w%/^]|[.,:][0-9]"
     r"|\s*(?:,|and\b|or\b|&|\+|-|to\b)\s*[0-9])",
     re.IGNORECASE,
 )
+"""An option by its place: `option 2`."""
+_BARE_LETTER = re.compile(r"[(\[]?([A-Z])[)\]]?(?=\W|\Z)")
+"""A letter after the number of a line: `(C)`."""
 _LABEL_END = re.compile(
     r"[)\]}>\"'*]{0,8}\s*(?:[.,:;!)\n-]|\Z|(?:because|since|as|for|due|given|but|and|or)\b|[–—(\[/=])", re.IGNORECASE
 )
+"""What ends a letter: `C, since`."""
 _BUT = re.compile(r"\bbut\b|\binstead\b|[,;.:—-]+\s*(?:it|this|that)(?:'s|\s+is)\b(?!\s*(?:not|n't))", re.IGNORECASE)
+"""Where a phrase turns to another option: `not B but C`."""
 
 
-class Reading:
+class PhraseReader:
     """Reads phrases against one item's options."""
 
     def __init__(self, options: Options) -> None:
@@ -80,9 +94,9 @@ class Reading:
             first = next((k for k, mention in enumerate(mentions) if start <= mention.start <= at < mention.end), None)
             if first is not None:
                 return self._group(phrase, mentions, first)
-            found = self.options.at(phrase, at) or self._small(phrase, at)
-            if found:
-                return self._group(phrase, [found, *(m for m in mentions if m.start >= found.end)], 0)
+            leading = self.options.at(phrase, at) or self._small(phrase, at)
+            if leading:
+                return self._group(phrase, [leading, *(m for m in mentions if m.start >= leading.end)], 0)
         return None
 
     def _small(self, phrase: str, at: int) -> Mention | None:
@@ -130,9 +144,9 @@ class Reading:
         but = _BUT.search(phrase) if negated else None
         turn = (but.start() if but else len(phrase)) if negated else 0
         for state in ("affirmed", "named"):
-            found = _after_doubt(phrase, [m for m in mentions if m.state == state and m.start >= turn])
-            if found:
-                letters = list(dict.fromkeys(mention.letter for mention in found))
+            meant = _after_doubt(phrase, [m for m in mentions if m.state == state and m.start >= turn])
+            if meant:
+                letters = list(dict.fromkeys(mention.letter for mention in meant))
                 return self._one_of(letters, together=not _OR.search(phrase))
         out = {m.letter for m in mentions if m.state == "rejected" or m.start < turn}
         left = [letter for letter in self.options.texts if letter not in out]
@@ -162,23 +176,24 @@ class Reading:
 
     def place(self, text: str, *, whole: bool = False) -> str | None:
         """The option that a place such as `2` or `option 2` names, where no option is a number."""
-        found = None if self.options.numeric else _PLACE.match(text)
-        if found is None or (whole and text[found.end() :].strip(" \t\n.,;:!)]}>\"'*")):
+        match = None if self.options.numeric else _PLACE.match(text)
+        if match is None or (whole and text[match.end() :].strip(" \t\n.,;:!)]}>\"'*")):
             return None
-        blanks = _BLANKS.match(text, found.end())
-        start = blanks.end() if blanks else found.end()
+        blanks = _BLANKS.match(text, match.end())
+        start = blanks.end() if blanks else match.end()
         if listed := self._bare_letter(text, start):
             return listed  # a numbered line: `1. C`
         rest = self.options.at(text, start)
-        if not rest and not _PLACE_ENDS.match(text, found.end()):
+        if not rest and not _PLACE_ENDS.match(text, match.end()):
             return None
         letters = list(self.options.texts)
-        number = int(found[1])
+        number = int(match[1])
         return letters[number - 1] if 1 <= number <= len(letters) else None
 
     def _bare_letter(self, text: str, start: int) -> str | None:
-        found = re.compile(r"[(\[]?([A-Z])[)\]]?(?=\W|\Z)").match(text, start)
-        return found[1] if found and found[1] in self.options.texts and text[start - 1 : start].isspace() else None
+        letter = _BARE_LETTER.match(text, start)
+        alone = letter is not None and letter[1] in self.options.texts and text[start - 1 : start].isspace()
+        return letter[1] if letter is not None and alone else None
 
     def declared(self, phrase: str, *, negated: bool = False, label: bool = False) -> str | None:
         """The option that a declared phrase names: what it begins with, else the only one in its first sentence."""
@@ -186,9 +201,9 @@ class Reading:
         sentence = first_sentence(phrase)[0]
         if negated:
             return self.only(sentence, negated=True)
-        found = self.lead(phrase) or self.place(phrase) or self.whole(sentence) or self.place(sentence)
-        if found:
-            return found
+        letter = self.lead(phrase) or self.place(phrase) or self.whole(sentence) or self.place(sentence)
+        if letter:
+            return letter
         if _NO_ANSWER.match(phrase):
             return (self.only(phrase) if phrase[:2] in ("I ", "I'") else None) or UNCLEAR
         if label and self._is_other_letter(sentence):
@@ -204,16 +219,16 @@ class Reading:
 
     def opening(self, reply: str) -> str | None:
         """The option that a reply without a declaration begins with as an answer: `C, because`, `C. Green`, `green`."""
-        found = self.lead(reply)
-        if found in (None, UNCLEAR):
-            return found
+        letter = self.lead(reply)
+        if letter in (None, UNCLEAR):
+            return letter
         mentions = self.mentions(reply[:LONGEST_PHRASE])
         first = mentions[0] if mentions else None
         if first is None or first.start > 40:
-            return found
+            return letter
         later = [m for m in mentions[1:] if m.state in ("named", "affirmed") and m.letter != first.letter]
         if first.state == "affirmed" or not later or _LABEL_END.match(reply, first.end):
-            return found
+            return letter
         return None
 
 

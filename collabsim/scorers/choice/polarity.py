@@ -1,8 +1,8 @@
-"""Whether a phrase means the options that it mentions.
+"""Tells the options that a phrase means from those that it rejects, asks about or supposes.
 
 In: a phrase and its mentions. Out: the mentions with their states: named, rejected ("not B", "B is wrong", "A, B and D are
 out"), affirmed ("C is correct", "all but C"), asked ("is it B?", "if B were true"). Left out on purpose: which mention wins;
-see `choice_reading.py`.
+see `phrases.py`.
 """
 
 from __future__ import annotations
@@ -32,18 +32,21 @@ _REJECTS_NEXT = re.compile(
     rf"|\bthought|\bconsidered)\s+{_BETWEEN}|(?:\A|\n)[^\w\n✓]*✗[^\w\n✓]*(?:{_NAMES}\s+)?[(\[\"']{{0,8}}\Z",
     re.IGNORECASE,
 )
+"""Words that reject the option after them: `rather than `."""
 _AFFIRMS_NEXT = re.compile(
     r"\b(?:all|every\w*|none|nothing|no (?:option|choice|other|answer)s?|any (?:option|choice|answer))\b[^.;!?\n]{0,40}?"
     rf"\b(?:except(?:\s+for)?|but|other than|besides|apart from)\s+(?:(?:for|{_NAMES}|the)\s+)*[(\[\"']{{0,8}}\Z"
     rf"|(?:\A|\n)[^\w\n✗]*✓[^\w\n✗]*(?:{_NAMES}\s+)?[(\[\"']{{0,8}}\Z",
     re.IGNORECASE,
 )
+"""Words that reject all options but the one after them: `all options except `."""
 _SUPPOSES_NEXT = re.compile(
     rf"\b(?:if|whether|unless|suppose|supposing|assume|assuming|were|consider|considering)\s+(?:(?:that|it|{_NAMES}"
     rf"|the|is|was|were|correct)\s+)*"
     r"[(\[\"']{0,8}\Z",
     re.IGNORECASE,
 )
+"""Words that only suppose the option after them: `if it were `."""
 _WRONG = (
     r"(?:wrong|false|incorrect|impossible|out\b|eliminated|excluded|ruled\s+out|discarded|rejected|unlikely"
     r"|irrelevant|invalid"
@@ -58,6 +61,7 @@ _REJECTED = re.compile(
     r"|\s*(?:fails?|contradicts?|cannot|makes\s+no\s+sense|goes\s+against)\b)",
     re.IGNORECASE,
 )
+"""Words that reject the option before them: `B is wrong`."""
 _ADVERBS = (
     r"(?:(?:to be|clearly|definitely|indeed|most likely|probably|obviously|certainly|thus|therefore|also|both|all|then"
     r"|likely)\s+)*"
@@ -75,17 +79,21 @@ IS_RIGHT = re.compile(
     r"|[ \t:–—.)(-]{0,8}(?:✓|(?:correct|right|yes)\b(?=\s*(?:[.!,;)\n]|\Z))))",
     re.IGNORECASE,
 )
+"""Words that affirm the option before them: `C is correct`."""
 JOINT = re.compile(
     rf"[)\]}}>\"'.*]{{0,8}}\s*(?:[,;]\s*(?:and|or|&)?|[/+]|&|\band/or\b|\band\b|\bor\b|\bnor\b|\bas well as\b"
     rf"|\(\s*or\b|\bversus\b|\bvs\.?)\s*"
     rf"(?:(?:also|possibly|maybe|perhaps|even|else|either|neither|not|both|{_NAMES})\s+)*[(\[\"'*]{{0,8}}",
     re.IGNORECASE,
 )
+"""What joins two options into one phrase: `A and B`."""
 _LISTED = re.compile(r":\s*[(\[]?\Z")
+"""The beginning of a list of options: `wrong: (`."""
 _ASKED = re.compile(
     r"[)\]\"'*]{0,8}(?:\s+(?:correct|right|true|it|(?:the\s+)?(?:right\s+|correct\s+)?(?:answer|one|option)))?\s*\?(?:\s*(?P<yes>yes|correct|right|indeed)\b|\s*(?P<no>no|wrong|nope)\b)?",
     re.IGNORECASE,
 )
+"""A question about an option, and its reply: `B? No`."""
 
 
 def with_states(phrase: str, mentions: Sequence[Mention]) -> list[Mention]:

@@ -2,7 +2,7 @@
 
 In: a phrase and the match of a letter in it. Out: whether it is the article `A` or the pronoun `I` of a sentence, or
 belongs to a term (vitamin C, E. coli, T cells) or a formula (E = mc^2). Left out on purpose: option texts, which may hold
-such letters; see `choice_options.py`.
+such letters; see `options.py`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,29 @@ VERBS = frozenset(_VERBS.split("|"))
 """Words after which a capital `A` is no article: "A is", "A because"."""
 
 _NEXT_WORD = re.compile(r"\s+([A-Za-z']+)")
+"""The word after a letter: ` cat`."""
 _VERDICT = re.compile(r"\s+(?:correct|right|wrong|true|false|incorrect)\s*(?:[?.,;!]|\Z)")
+"""A verdict after a letter, which is then an option: ` correct.`"""
 _NAMED = re.compile(r"\b(?:option|choice|letter|answer)s?\s*[\"'(]*\Z", re.IGNORECASE)
+"""A noun before a letter, which is then an option: `option (`."""
 _TERM_BEFORE = re.compile(
     r"\b(?:vitamins?|hepatitis|influenza|types?|groups?|class|grade|plan|schedule|fig(?:ure)?\.?|appendix|section"
     r"|chapter|factor"
     r"|protein|antigen|immunoglobulin|alpha|beta|gamma|delta|sigma|theta|lambda|omega|phi|psi|rho|mu)[\s-]+\Z",
     re.IGNORECASE,
 )
+"""A word that makes the letter after it a term: `vitamin `."""
 _TERM_AFTER = re.compile(
     r"[\s-]+(?:cells?|lymphocytes?|vitamins?|chromosomes?|rays?|major|minor|level|waves?|bosons?|virus)\b"
     r"|\.\s?(?:coli|elegans|aureus|pylori|cerevisiae|melanogaster|subtilis|pneumoniae|falciparum|sapiens|albicans"
     r"|tuberculosis"
     r"|pyogenes|difficile|botulinum|cholerae|gonorrhoeae|meningitidis|influenzae|thaliana|musculus|rerio|rex)\b"
 )
+"""A word that makes the letter before it a term: ` cells`."""
 _FORMULA_BEFORE = re.compile(r"(?:(?<![=-])[<>|^]|(?<=\w)\s*[=*]|[<>=]=|(?<![A-Z])(?<![A-Z]\s)(?<![A-Z]\)\s)\+)\s*\Z")
+"""A sign that makes the letter after it a variable: `x = `."""
 _FORMULA_AFTER = re.compile(r"\s*(?:=(?![=>])|[<^|*≤≥≈≠±](?!\*)|\+\s*[\da-z]|>\s*[\da-z])|\s*->?\s*\d")
+"""A sign that makes the letter before it a variable: ` = 2`."""
 
 
 def is_word(phrase: str, match: re.Match[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Which program a reply commits to.
+"""Reads the program that a reply commits to.
 
 In: a reply, the name it must define, and the prompt whose function it may only continue. Out: the program. Looked for in
 order: fenced blocks that define the name (the last that is more than a signature, together with the blocks it takes names
@@ -18,6 +18,7 @@ from collabsim.scorers.code.python_source import defined, is_stub, longest_sound
 _CODE_LINE = re.compile(
     r"(?:from\s+[\w.]+\s+import\b|import\s+\w|(?:async\s+)?def\s+\w|class\s+\w|@\w|\w+\s*(?::[^=]+)?=[^=])"
 )
+"""A line that is code without a fence: `import math`."""
 MOST_STARTS = 20
 """Lines at which bare code is looked for."""
 
@@ -36,12 +37,12 @@ def program_in(text: str, entry_point: str | None, prompt: str = "", *, cut: boo
     fenced = [_as_far_as_sound(block, cut=cut) for block in blocks(text) if block.may_be_python]
     if cut:  # an unfinished attempt declares nothing; one before it may
         fenced = [block for block in fenced if block.closed or parsed(block.code) is not None]
-    found = _defining(fenced, entry_point) or _continuing(fenced, entry_point, prompt)
-    if found is None:
-        found = _any_python(fenced) if blocks(text) else _bare(text, entry_point, prompt)
-    if found is None:
+    candidate = _defining(fenced, entry_point) or _continuing(fenced, entry_point, prompt)
+    if candidate is None:
+        candidate = _any_python(fenced) if blocks(text) else _bare(text, entry_point, prompt)
+    if candidate is None:
         return None
-    source, closed = found
+    source, closed = candidate
     return Program(source, cut and not closed)
 
 
@@ -52,11 +53,11 @@ def _as_far_as_sound(block: Block, *, cut: bool) -> Block:
     return Block(block.tag, longest_sound(block.code) or block.code, False)
 
 
-Found = tuple[str, bool]
+Candidate = tuple[str, bool]
 """A source, and whether its end was seen."""
 
 
-def _defining(fenced: list[Block], entry_point: str | None) -> Found | None:
+def _defining(fenced: list[Block], entry_point: str | None) -> Candidate | None:
     """The last block that defines the name, helped by others."""
     if entry_point is None:
         candidates = [block for block in fenced if any(map(str.isidentifier, _functions(block.code)))]
@@ -96,7 +97,7 @@ def _with_helpers(chosen: Block, fenced: list[Block], entry_point: str | None) -
     return "\n\n".join([*(others[at].code for at in sorted(taken)), chosen.code])
 
 
-def _continuing(fenced: list[Block], entry_point: str | None, prompt: str) -> Found | None:
+def _continuing(fenced: list[Block], entry_point: str | None, prompt: str) -> Candidate | None:
     """The last block that makes the prompt's open function whole."""
     start = open_prompt(prompt)
     for block in reversed(fenced) if start else ():
@@ -130,7 +131,7 @@ def _shapes(body: str, first: str) -> Iterator[str]:
         yield textwrap.indent(body, "    ")
 
 
-def _bare(text: str, entry_point: str | None, prompt: str) -> Found | None:
+def _bare(text: str, entry_point: str | None, prompt: str) -> Candidate | None:
     """Code without any fence: from the first line of code on, or a continuation of the prompt. Its end is never sure."""
     lines = text.splitlines()
     for start in [at for at, line in enumerate(lines) if _CODE_LINE.match(line)][:MOST_STARTS]:
@@ -154,7 +155,7 @@ def _is_body(lines: list[str]) -> bool:
     return first[0] in " \t" or bool(re.match(r"(?:return|if|for|while|with|try|raise)\b|\w+\s*[=(\[.]", first))
 
 
-def _any_python(fenced: list[Block]) -> Found | None:
+def _any_python(fenced: list[Block]) -> Candidate | None:
     """An attempt under another name, or one that does not parse: the last block that says it is Python, or could be."""
     attempts = [block for block in fenced if block.code.strip() and (block.is_python or _functions(block.code))]
     return (attempts[-1].code, attempts[-1].closed) if attempts else None

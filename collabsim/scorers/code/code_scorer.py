@@ -19,12 +19,12 @@ from collabsim.item import Answer, Item, ItemView, Score
 from collabsim.scorers.code.code_blocks import Program, program_in
 from collabsim.scorers.code.printed_output import same_output
 from collabsim.scorers.code.python_source import asked_name, canonical, name_under_test, parsed, preamble
+from collabsim.scorers.reading.python_syntax import syntax_tree
 from collabsim.scorers.reading.scoring import NO_ANSWER, AnswerScorer
 from collabsim.scorers.reading.text import final_part
 
 if TYPE_CHECKING:
-    from collabsim.sandbox.report import Report
-    from collabsim.sandbox.worker_pool import Sandbox
+    from collabsim.sandbox import Report, Sandbox
 
 MOST_REMEMBERED = 1 << 14
 
@@ -34,7 +34,10 @@ class CodeScorer(AnswerScorer):
 
     kind = "code"
     waits = True
-    """`score` waits for other processes: call it from a thread when an event loop must go on."""
+    gold_is_example = True
+    judged_by = ("tests", "cases")
+    fields = ("tests", "entry_point")
+    golds_title = "tests that a program must pass"
 
     def __init__(self, sandbox: Sandbox | None = None) -> None:
         """`sandbox` None takes the one that all scorers of this process share, started on first use."""
@@ -51,6 +54,48 @@ class CodeScorer(AnswerScorer):
     def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
         """A reference solution as an answer; None for an empty one."""
         return Answer(text, canonical(text)) if text.strip() else None
+
+    def shown_by(self, golds: Sequence[str], choices: Mapping[str, str], fields: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Whether there are tests, or cases of input and output."""
+        return any(fields.get(name) for name in self.judged_by)
+
+    def ending(self, fields: Mapping[str, Any]) -> str:
+        """The last paragraph of the task's own prompt: one code block, and the name that the tests call."""
+        named = fields.get("entry_point")
+        return "Reply with one Python code block" + (f" that defines `{named}`." if named else ".")
+
+    def asked_form(self, gold: str, template: str | None = None) -> str:  # noqa: ARG002
+        """A reference solution in a code block, whatever the template says."""
+        return f"```python\n{gold.strip()}\n```"
+
+    def written_forms(self, gold: str, template: str | None = None) -> list[str]:
+        """The one form of a program."""
+        return [self.asked_form(gold, template)]
+
+    def missing(self, options: Any, fields: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """A message when there are no tests."""
+        if fields.get("tests"):
+            return None
+        return "tests: expected the tests of a program, got none; kind code needs tests and entry_point"
+
+    def defect(self, item: Item) -> str | None:
+        """`no_tests` for an item without tests or cases, `broken_tests` when they are no Python."""
+        tests = item.extra.get("tests") or ""
+        if not tests and not item.extra.get("cases"):
+            return "no_tests"
+        try:
+            for source in (_setup(item), "\n".join(map(str, tests)) if isinstance(tests, list) else str(tests)):
+                syntax_tree(source)
+        except (SyntaxError, ValueError):
+            return "broken_tests"
+        return None
+
+    def shown_golds(self, item: Item) -> list[str]:
+        """The reference solution, if there is one, and the tests, or the inputs and outputs of a script."""
+        reference = [item.gold_text] if item.gold_text else []
+        cases = [f"{case.get('stdin', '')!r} -> {case['stdout']!r}" for case in item.extra.get("cases") or ()]
+        tests = item.extra.get("tests") or cases
+        return [*reference, *([tests] if isinstance(tests, str) else tests)]
 
     def score(self, text: str, item: Item, finish: str = "stop") -> Score:
         """The score of `text` as a final output for `item`. Remembered, unless the sandbox failed."""
@@ -87,12 +132,12 @@ class CodeScorer(AnswerScorer):
 
     @property
     def _runs_in(self) -> Sandbox:
-        from collabsim.sandbox.worker_pool import shared_sandbox
+        from collabsim.sandbox import shared_sandbox
 
         return self._sandbox or shared_sandbox()
 
     def _tested(self, program: Program, item: Item, entry_point: str | None) -> Report:
-        from collabsim.sandbox.report import Examination, Report
+        from collabsim.sandbox import Examination, Report
 
         tests = _as_text(item.extra.get("tests") or item.extra.get("test") or "")
         if not tests.strip() or parsed(tests) is None:
@@ -102,7 +147,7 @@ class CodeScorer(AnswerScorer):
 
     def _printed(self, program: Program, cases: Sequence[Mapping[str, Any]], item: Item) -> Report:
         """The first report of a script that does not print what its case says, else the last."""
-        from collabsim.sandbox.report import Report, Script
+        from collabsim.sandbox import Report, Script
 
         tolerance = item.extra.get("tolerance")
         report = Report("broken", "the item has no cases")
@@ -131,11 +176,12 @@ def entry_point_of(item: Item) -> str | None:
 
 
 _SHOWN_TEST = re.compile(r"(?m)^.*?\bassert\b[^\n]*")
+"""A test that a question shows: `>>> assert f(1) == 2`."""
 
 
 def _asked_by(question: str) -> str | None:
     """The function that a question asks for: the one it leaves open, or the one that the test it shows calls."""
-    shown = (found[0][found[0].index("assert") :] for found in _SHOWN_TEST.finditer(question))
+    shown = (match[0][match[0].index("assert") :] for match in _SHOWN_TEST.finditer(question))
     named = (name_under_test(test, even_built_in=True) for test in shown)
     return asked_name(question) or next((name for name in named if name), None)
 

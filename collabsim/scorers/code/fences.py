@@ -14,8 +14,11 @@ from dataclasses import dataclass
 from collabsim.scorers.reading.python_syntax import syntax_tree
 
 _OPENING = re.compile(r"(?P<indent>[ \t]*(?:[-*+>] ?|\d+[.)] )*[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<tag>[^`\n]*)\Z")
+"""A fence that opens a block, in a list too: "- ```python"."""
 _CLOSING = re.compile(r"[ \t>]*(?P<fence>`{3,}|~{3,})[ \t]*\Z")
+"""A fence that closes a block: "```"."""
 _PYTHON = re.compile(r"\{?\.?(?:python|py|ipython|sage|cpython)(?:[ -]?[0-9.]*)?\}?\Z", re.IGNORECASE)
+"""A tag that says Python: `python3`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Block:
 
 def blocks(text: str) -> list[Block]:
     """The fenced blocks of `text`, in order."""
-    found, lines, at = [], text.splitlines(), 0
+    fenced, lines, at = [], text.splitlines(), 0
     while at < len(lines):
         opening = _OPENING.match(lines[at])
         if opening is None:
@@ -50,9 +53,9 @@ def blocks(text: str) -> list[Block]:
         tag = (opening["tag"].split() or [""])[0]
         end = _end(lines, at + 1, opening["fence"], string_aware=not tag or bool(_PYTHON.match(tag)))
         code = _without_margin(lines[at + 1 : end], opening["indent"])
-        found.append(Block(tag, code, end < len(lines)))
+        fenced.append(Block(tag, code, end < len(lines)))
         at = end + 1
-    return found
+    return fenced
 
 
 def _end(lines: list[str], start: int, fence: str, *, string_aware: bool) -> int:

@@ -1,4 +1,4 @@
-"""What a piece of Python says about itself, without running it.
+"""Facts about a piece of Python, without running it.
 
 In: source text. Out: whether it parses, what it defines and needs, and its canonical form. Left out on purpose: types, flow.
 """
@@ -81,13 +81,13 @@ def _bound(body: list[ast.stmt]) -> set[str]:
 
 def _without_inner(statement: ast.stmt) -> list[ast.AST]:
     """The nodes of a statement outside any function or class."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     waiting: list[ast.AST] = [statement]
     while waiting:
         node = waiting.pop()
-        found.append(node)
+        nodes.append(node)
         waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, Definition | ast.Lambda)]
-    return found
+    return nodes
 
 
 def _is_store(node: ast.Name) -> bool:
@@ -169,6 +169,7 @@ def preamble(prompt: str, entry_point: str | None) -> str:
 
 
 _PROMPT_START = re.compile(r"(?m)^(?:from\s+\S+\s+import\b|import\s+\w|(?:async\s+)?def\s|class\s|@\w)")
+"""The first line of a prompt's code: `def f(x):`."""
 
 
 @lru_cache(maxsize=4096)

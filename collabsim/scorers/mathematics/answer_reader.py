@@ -1,8 +1,8 @@
 r"""Answers of mathematics, read into values.
 
 In: an answer as written, LaTeX or not: a gold, a box, what a sentence declares. Out: a `Reading`: a number, expression,
-interval, list, matrix, equation or text (see `math_values.py`), or None when it says nothing, or yes and no at once. Left
-out on purpose: finding the answer in a reply (`expression_scorer.py`), and when two values are the same (`math_same.py`).
+interval, list, matrix, equation or text (see `answer_values.py`), or None when it says nothing, or yes and no at once. Left
+out on purpose: finding the answer in a reply (`expression_scorer.py`), and when two values are the same (`equality.py`).
 """
 
 from __future__ import annotations
@@ -39,25 +39,37 @@ from collabsim.scorers.reading.quantities import Quantity, unit_of, with_unit
 from collabsim.scorers.reading.text import without_markup
 
 _LABEL = re.compile(r"(yes|no|true|false)\b(?P<stop>\s*(?:[,.;:!—-]|\Z))?", re.IGNORECASE)
+"""Yes or no: `Yes, always`."""
 _SAME_LABEL = {"true": "yes", "false": "no"}
 _JOIN = re.compile(r"\s*∪\s*|\s+or\s+|\s+and\s+")
+"""What joins intervals: `[0,1] ∪ [2,3]`."""
 _BAR = re.compile(r"\s*[|:]\s*")
+"""What divides a set's variable from its condition: `{x | x>0}`."""
 _LEAD = re.compile(
     r"(?:approximately|approx\.?|about|around|roughly|exactly|nearly|just|only|simply|a total of|equal to|equals|[≈=:])\s+"
     r"|[≈=:]",
     re.IGNORECASE,
 )
+"""Words before a value: `approximately 3`."""
 _MINUS_WORD = re.compile(r"(?:minus|negative)\s+(?=[0-9])", re.IGNORECASE)
+"""A sign in words: `negative 5`."""
 _UNIT = r"[A-Za-zµ]+\.?(?:\s?\^\s?\{?\s?-?[0-9]\s?\}?)?"
 _TAIL = re.compile(
     rf"(?P<value>.*?[0-9A-Za-z)}}\]π])(?P<unit>\s?[%°](?:\s?[CF]\b)?|\s?/\s?{_UNIT}|\s(?:{_UNIT}(?:\s?[/*]\s?|\s|-))*{_UNIT})\)?"
 )
+"""A value with its unit: `5 cm^2`."""
 _SHORT_TAIL = re.compile(r"(?P<value>[-+]?[0-9.,]+)(?P<unit>[a-zµ]?[a-zA-Z][mglsLWVJzNh]|°[CF])")
+"""A value with a unit joined to it: `5km`."""
 _UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(-?[0-9])\s?\}?")
+"""The power of a unit: `m^2`."""
 _PROSE = re.compile(r"[A-Za-z]{3,}")
+"""A word, which is no product of variables: `apples`."""
 _IN_BRACKETS = re.compile(r"\s\(\s?([A-Za-z]{2}[A-Za-z° /]*)\)\Z")
+"""A unit in brackets: `5 (cm)`."""
 _POINT = re.compile(r"[A-Z]'? ?(?=\([^()]+,[^()]+\)\Z)")
+"""The name of a point: `P(1, 2)`."""
 _UNIT_PART = re.compile(r"\s?[/*]\s?|\s+(?:per\s+)?|-")
+"""What stands between the parts of a unit: `km/h`."""
 _NO_UNIT = frozenset(
     (
         *("squared", "cubed", "factorial", "times", "plus", "minus", "over", "choose", "halves", "thirds", "quarters"),
@@ -65,9 +77,12 @@ _NO_UNIT = frozenset(
     )
 )
 _FUNCTION = re.compile(r"(?:sin|cos|tan|cot|sec|csc)")
+"""A name that is no unit: `sin`."""
 _LATEX = re.compile(r"\\[A-Za-z]|[=<>≤≥≠∈^∪∩∖]|[0-9] ?[-+*/] ?[0-9]")
+"""A sign that an answer is mathematics and no text: `3 + 4`."""
 _NOT_A_NUMBER = frozenset({"nan", "null", "n/a"})
 _OUTWARD = re.compile(r"([\[\]])([^\[\]]+,[^\[\]]+)([\[\]])")
+"""An interval with brackets that point away from open ends: `]1, 3[`."""
 
 
 def _inward(match: re.Match[str]) -> str:
@@ -144,18 +159,18 @@ def _union(text: str, inner: _Inner) -> Union | None:
     parts = split(text, _JOIN)
     if len(parts) < 2 or not all(parts):
         return None
-    found: list[Interval] = []
+    intervals: list[Interval] = []
     for part in parts:
         value = inner(part)
         if isinstance(value, Listing) and "∪" in text:
             value = as_interval(value)
         if isinstance(value, Interval):
-            found.append(value)
+            intervals.append(value)
         elif isinstance(value, Union):
-            found += value.parts
+            intervals += value.parts
         else:
             return None
-    return Union(tuple(found))
+    return Union(tuple(intervals))
 
 
 def as_interval(value: Listing) -> Interval | None:

@@ -1,4 +1,4 @@
-"""What an answer of mathematics can be.
+"""The values that answers of mathematics have.
 
 A rational number is a `Fraction`, with a unit a `Quantity`; the classes here are everything else. All are hashable and know
 nothing of how they were written, except where notation is all that there is (`Words`, `Opaque`, `Vast`).

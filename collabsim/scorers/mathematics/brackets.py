@@ -1,7 +1,7 @@
-"""Where the parts of an answer are: brackets, separators, rows.
+"""Splits an answer into its parts at brackets, separators and rows.
 
-In: plain mathematics (see `math_text.py`). Out: its parts as text. Brackets of all kinds count together, so that `[1, 2)` is
-one interval. Left out on purpose: what the parts are; see `math_reading.py`.
+In: plain mathematics (see `latex.py`). Out: its parts as text. Brackets of all kinds count together, so that `[1, 2)` is
+one interval. Left out on purpose: what the parts are; see `answer_reader.py`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import re
 
 OPENING, CLOSING = "([{⦃⟨", ")]}⦄⟩"
 _WORD_SEPARATOR = re.compile(r",?\s+(?:and|or)\s+|\s*[,;]\s*(?:(?:and|or)\s+)?|\s+&\s+")
+"""What stands between items: `1 and 2`."""
 _THOUSANDS = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?!,[0-9])")
+"""A comma inside a number, which separates nothing: `1,200`."""
 _MATRIX = re.compile(r"\\begin\s?\{([pbvBV]?matrix|smallmatrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\s?\{\1\}")
+r"""A matrix: `\begin{pmatrix}1 & 2\end{pmatrix}`."""
 
 
 def depth_is_zero(text: str) -> list[bool]:

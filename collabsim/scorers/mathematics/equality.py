@@ -1,8 +1,8 @@
-"""When two answers of mathematics are the same.
+"""Decides whether two answers of mathematics are the same.
 
 In: two readings. Out: yes or no, and the same for either order. Rational numbers are compared exactly; lists, intervals,
-matrices and equations part by part; scalars that are not rational by `equivalence.py`, in a process of its own. Sets and
-bare lists have no order, pairs do. Raises `ScoringError` when that process cannot be had. Left out on purpose: notation.
+matrices and equations part by part; scalars that are not rational by `symbolic_equality.py`, in a process of its own. Sets
+and bare lists have no order, pairs do. Raises `ScoringError` when that process cannot be had. Left out on purpose: notation.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def same_values(a: Value, b: Value) -> bool:
     for one, other in ((a, b), (b, a)):
         for kind, rule in _RULES:
             if isinstance(one, kind):
-                found: bool | None = rule(one, other)
-                if found is not None:
-                    return found
+                verdict: bool | None = rule(one, other)
+                if verdict is not None:
+                    return verdict
     return _same_scalars(a, b)
 
 

@@ -4,13 +4,15 @@ In: a reply, and golds as a data set of mathematics writes them. Out: what the r
 last declaration that can be read wins; a phrase of words ("the answer is correct") never outranks a box, tag or label. Boxes
 side by side (`\boxed{2} and \boxed{5}`) are all of them where several values are asked, else the last. Without a
 declaration, an uncut reply of one line is its own answer, and of a longer one the last formula or number. Left out
-on purpose: what an answer means, and when two are the same; see `math_reading.py` and `math_same.py`.
+on purpose: what an answer means, and when two are the same; see `answer_reader.py` and `equality.py`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from collabsim.item import Answer, ItemView
 from collabsim.scorers.mathematics.answer_reader import read
@@ -27,22 +29,34 @@ _REASON = re.compile(
     r"[,;.]?\s+(?:because|since|where|when|which|whenever|as\s+(?:the|we|it|shown)|for\s+(?:all|any|some)|so\s+that|so|with)\s",
     re.IGNORECASE,
 )
+"""Where a reason or condition begins: `x = 2, because it`."""
 _LEAD = re.compile(
     r"(?:[\s:=≈~]|(?:that|therefore|thus|then|so|simply|just|only|exactly|approximately|approx\.?|about|around|roughly|nearly"
     r"|equal to|equals|given by|clearly|now|indeed|is"
     r"|the (?:number|value|expression|interval|set|matrix|point|pair|list))\b)+",
     re.IGNORECASE,
 )
+"""Words before the value of a declaration: `therefore exactly `."""
 _WHICH = re.compile(
     r",?\s+(?:which|that)\s+(?:is|equals|gives|becomes|simplifies\s+to|evaluates\s+to)\s+", re.IGNORECASE
 )
+"""A second value of one answer: `1/2, which is 0.5`."""
 _TRUTH = re.compile(r"\b(?:is|are)\s+(true|false)\W*\Z", re.IGNORECASE)
+"""A verdict on a statement: `the claim is false.`"""
 _VERB = re.compile(r"\b(?:is|are|equals?|becomes|have|get|obtain|gives|at|be)\b(?:\s+equal\s+to)?\s*:?\s+(?!not\b)")
+"""A verb after which the value stands: `area is equal to 4`."""
 _ANGLES = re.compile(r"<([^<>=]+)>")
+"""A vector in angle brackets: `<1, 2>`."""
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$|\\\[(.+?)\\\]|\\\((.+?)\\\)", re.DOTALL)
+"""A formula in a text: `$x^2$`."""
 _BETWEEN_BOXES = re.compile(r"[\s$.]*(?:(?:,|;|and|or|&)[\s$]*){0,2}(?:[A-Za-z]\s*=\s*)?[\s$]*")
+"""What may stand between boxes of one answer: ` and `."""
 _DISPLAY = re.compile(r"^\s*(?:\$\$|\\\[)\s*|\s*(?:\$\$|\\\])\s*$")
+"""The delimiters of a displayed formula: `$$x$$`."""
 _BULLET = re.compile(r"^(?:[*+•]|[-](?=\s+\D)|[0-9]{1,2}[.)])\s+(?=\S)")
+"""A bullet, not a minus sign: `* 5`."""
+_WRITTEN_AS_MATHEMATICS = re.compile(r"\\[a-zA-Z]|\^|^[\[(].*\d.*[\])]$|^[a-z]\s?=|^-?\d+(?:\s*,\s*-?\d+)+$")
+r"""Signs of mathematics in a gold: `\frac{1}{2}`, `(1, 2)`, `x = 3`."""
 MOST_FORMULAS = 20
 
 
@@ -72,6 +86,10 @@ class ExpressionScorer(AnswerScorer):
         reading = read(text)
         return None if reading is None else Answer(text, reading)
 
+    def shown_by(self, golds: Sequence[str], choices: Mapping[str, str], fields: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Whether all golds are written as mathematics."""
+        return all(map(_WRITTEN_AS_MATHEMATICS.search, golds))
+
 
 @lru_cache(maxsize=4096)
 def _extraction(text: str, finish: str) -> Extraction:
@@ -89,10 +107,10 @@ def _extraction(text: str, finish: str) -> Extraction:
             return Extraction(None, f"nothing to read: {declared_by(part, declaration.start)}")
         if answer is None:
             continue
-        found = Extraction(answer, declared_by(part, declaration.start))
+        extraction = Extraction(answer, declared_by(part, declaration.start))
         if declaration.form not in ("sentence", "correction") or not is_prose(answer.value.value):
-            return found
-        words = words or found
+            return extraction
+        words = words or extraction
     if words is not None:
         return words
     answer = _undeclared(part.strip(), declared=bool(declared_at)) if finish == "stop" else None
@@ -172,10 +190,10 @@ def _phrase(text: str) -> Answer | None:
 
 def _formulas(text: str) -> list[Answer]:
     """The formulas of a text that are not negated, as answers."""
-    found = [
+    matches = [
         match for match in _FORMULA.finditer(text) if not NOT.search(text[max(0, match.start() - 80) : match.start()])
     ]
-    answers = [_answer(next(filter(None, match.groups()))) for match in found[-MOST_FORMULAS:]]
+    answers = [_answer(next(filter(None, match.groups()))) for match in matches[-MOST_FORMULAS:]]
     return [answer for answer in answers if answer is not None]
 
 

@@ -3,7 +3,7 @@
 In: parts of an expression. Out: nodes, nested tuples such as `("add", ("symbol", "x"), ("number", 1, 2))`, hashable and
 in one order whatever order they were written in. Rational parts are worked out exactly at once, within bounds; what
 exceeds them raises `TooLarge` instead of taking for ever. Left out on purpose: identities beyond order (`sin^2 + cos^2`,
-expansion); see `equivalence.py`.
+expansion); see `symbolic_equality.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ r"""LaTeX and plain notation of mathematics in one form, before it is parsed.
 
 In: an answer as written (`\left(-\infty,\,3\right)`, `\dfrac{1}{2}\text{ cm}`). Out: the same in plain signs: wrappers,
 spacing and dollar signs gone, operators and constants as single characters, set braces as `⦃ ⦄`, repeating decimals as
-fractions. Structure (`\frac`, `\sqrt`, `^`, `_`, braces) stays. Left out on purpose: what it means; see `math_parser.py`.
+fractions. Structure (`\frac`, `\sqrt`, `^`, `_`, braces) stays. Left out on purpose: what it means; see `parser.py`.
 """
 
 from __future__ import annotations
@@ -32,25 +32,39 @@ _SIGNS = {
 }
 _PLAIN_SIGNS = str.maketrans({"×": "*", "·": "*", "∙": "*", "÷": "/", "⩽": "≤", "⩾": "≥", "º": "°", "˚": "°", "∗": "*"})
 _COMMAND = re.compile(r"\\([A-Za-z]+|[{}&%$#_])")
+r"""A command or an escaped sign: `\cdot`."""
 _GONE = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|boldsymbol|hfill)"
     r"(?![A-Za-z])\.?|\\(?:label|tag|h?phantom|hspace|vspace)\*?\{[^{}]*\}|\\pmod\s?(?:\{[^{}]*\}|[0-9]+)"
     r"|\(mod [0-9]+\)|\\q?quad(?![A-Za-z])|\\[,;:!>]|\\(?=\s)|~"
 )
+r"""Layout without meaning: `\left`."""
 _FRAC = re.compile(r"\\[dtc]frac(?![A-Za-z])")
+r"""Other sizes of a fraction: `\dfrac`."""
 _BINOM = re.compile(r"\\[dt]binom(?![A-Za-z])")
+r"""Other sizes of a binomial: `\dbinom`."""
 _BLACKBOARD = re.compile(r"\\(?:mathbb|mathbf|Bbb)\s*\{?\s*([RZNQC])\s*\}?")
+r"""A set of numbers: `\mathbb{R}`."""
 _FRAME = re.compile(
     r"\\(?:boxed|fbox|framebox|mathcal|underline|ensuremath|displaylines|overrightarrow|vec|hat)(?=\s*\{)"
 )
+r"""A frame or font around an expression: `\boxed{`."""
 _DEGREES = re.compile(r"\s*\^\s*(?:\{\s*\\circ\s*\}|\\circ(?![A-Za-z]))")
+r"""Degrees written as a power: `90^\circ`."""
 _REPEATING = re.compile(r"([0-9]*)\.([0-9]*)\\(?:overline|bar|dot|overset\{\.\})\s*\{?([0-9]+)\}?")
+r"""A repeating decimal with a bar: `0.1\overline{6}`."""
 _REPEATED = re.compile(r"(?<![0-9.])([0-9]+)\.([0-9]*?)([0-9]{1,6})\3{2,}\s?(?:…|\.\.\.)")
+"""A repeating decimal with dots: `0.333...`."""
 _GROUPED = re.compile(r"(?<![0-9.,])[1-9][0-9]{0,2}(?:(?:\{,\}|\\,|,\s?\\!)[0-9]{3})+(?![0-9])")
+"""Digit triples with LaTeX's commas: `1{,}200`."""
 _SPACED = re.compile(r"(?<![0-9.,/^])(?<![0-9] )[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]|[./,][0-9]| [0-9])")
+"""Digit triples with blanks between them: `12 000`."""
 _DOLLARS = re.compile(r"(?:\b(?:US|CA|AU|NZ))?\s?\\?[$€£¥₹]|\\[()\[\]]")
+"""A currency sign, or a delimiter of formulas: `US$`."""
 _ROW_END = re.compile(r"\\\\(?:\[[^\]]{0,10}\])?|\\cr(?![A-Za-z])")
+r"""The end of a matrix row: `1 \\ 2`."""
 _ORDINAL = re.compile(r"(?<=[0-9])\s?\^\s?\{\s*(?:st|nd|rd|th)\s*\}")
+"""The ending of an ordinal: `4^{th}`."""
 _NUMBER_SETS = {"R": "ℝ", "Z": "ℤ", "N": "ℕ", "Q": "ℚ", "C": "ℂ"}
 
 LONGEST = 1_000

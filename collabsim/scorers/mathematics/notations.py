@@ -1,7 +1,7 @@
 r"""Notations that are no expressions: plain numbers, ranges, ratios and times, digits in a base, sets by name.
 
-In: plain mathematics (see `math_text.py`), all of an answer. Out: its value, or None, so that the next form is tried. Left
-out on purpose: whatever has parts; see `math_reading.py`.
+In: plain mathematics (see `latex.py`), all of an answer. Out: its value, or None, so that the next form is tried. Left
+out on purpose: whatever has parts; see `answer_reader.py`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,23 @@ from collabsim.scorers.reading.numbers import NUMBER_WORDS, Range
 
 _DIGITS = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]{1,400})(?:\.[0-9]{1,400})?|\.[0-9]{1,400}"
 _PLAIN = re.compile(rf"([-+]?) ?({_DIGITS})(?: ?/ ?([1-9][0-9]{{0,50}}))?\.?")
+"""A number, or a fraction of two: `-3/4`."""
 _RANGE = re.compile(rf"({_DIGITS}) ?(?:-|–|—|to|through|\.\.\.?|…) ?({_DIGITS})(?: [A-Za-z%°]+)*")
+"""A range with its unit: `10-15 cm`."""
 _RATIO = re.compile(r"([0-9]{1,18}(?: ?: ?[0-9]{1,18})+)(?: ?([ap])\.?m\.?)?", re.IGNORECASE)
+"""A ratio, or a time of day: `3:2`, `4:30 pm`."""
 _BASED = re.compile(r"\(?([0-9A-Fa-f]{1,400})\)?\s?_\s?\{?\s?([0-9]{1,2}|[a-z]{3,9})\s?\}?")
+"""Digits in a base: `1011_2`."""
 _EMPTY = re.compile(
     r"∅|[⦃{] ?[⦄}]|(?:the )?empty set|no(?: real| integer| such)? (?:solutions?|roots?)|none", re.IGNORECASE
 )
+"""The empty set: `no real solutions`."""
 _UNDEFINED = re.compile(r"undefined|dne|does not exist|not defined|indeterminate", re.IGNORECASE)
+"""A value that does not exist: `undefined`."""
 _ALL = re.compile(
     r"ℝ|\(-∞,\s?∞\)|all real(?: number)?s(?: [a-z])?|(?:the )?set of (?:all )?real numbers", re.IGNORECASE
 )
+"""The set of real numbers: `all real numbers`."""
 
 
 def _plain_number(text: str) -> Fraction | None:

@@ -8,9 +8,11 @@ its own counts. Several numbers where one is asked are no answer. Left out on pu
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
 from collabsim.item import Answer, ItemView
 from collabsim.scorers.mathematics.answer_reader import read as read_mathematics
@@ -18,8 +20,8 @@ from collabsim.scorers.reading.declarations import Declaration, declarations, fi
 from collabsim.scorers.reading.numbers import (
     NUMBER_WORDS,
     Either,
-    Found,
     Number,
+    NumberMention,
     grouped,
     number_at,
     same_number,
@@ -36,12 +38,18 @@ LEAD = re.compile(
     r"|roughly|nearly|equal to|equals|given by|clearly|now|indeed|a total of|the number|the value|is)\b)+",
     re.IGNORECASE,
 )
+"""Words before the number of a declaration: `approximately `."""
 NOT = re.compile(r"(?:\bnot|\bcannot|n't|\bnever|\brather than|\binstead of)\s+(?:\w+\s+){0,2}\Z", re.IGNORECASE)
+"""A denial before a number: `is not `."""
 BUT = re.compile(r"\b(?:but|it is|it's|rather|instead)\s+", re.IGNORECASE)
+"""What puts another number in the denied one's place: `but 5`."""
 _REJECTED = re.compile(r"\s+(?:is|was)(?:n't|\s+not)\b")
+"""A denial after a number: `5 is not`."""
 _BULLET = re.compile(r"^(?:[-*+•]|[0-9]{1,2}[.)])\s+(?=\S)")
+"""A bullet or the number of a list's entry: `3. 42`."""
 _OPERATOR = frozenset("+-*/×÷^<>·")
 _START = re.compile(r"(?<![\w.])(?=[-+±$€£¥₹.]?\s?-?[$€£¥₹.]?[0-9])")
+"""A place where a number may begin, as in `costs $5`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class NumberScorer(AnswerScorer):
     """Scores answers that are one number; the canonical value is a `Fraction` (or a `Range`, or a `PlusMinus`)."""
 
     kind = "number"
+    placeholder = "<number>"
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:  # noqa: ARG002
         """The number that `text` commits to, or None."""
@@ -84,6 +93,10 @@ class NumberScorer(AnswerScorer):
         value = whole_number(text)
         return None if value is None else Answer(text, value)
 
+    def shown_by(self, golds: Sequence[str], choices: Mapping[str, str], fields: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Whether all golds are plain numbers."""
+        return all(whole_number(gold, units=False) is not None for gold in golds)
+
 
 _Read = tuple[str, Number]
 
@@ -99,10 +112,12 @@ def _extraction(text: str, finish: str) -> Extraction:
             return Extraction(None, f"{value.reason}: {declared_by(part, declaration.start)}")
         if value is not None:
             return Extraction(Answer(*value), declared_by(part, declaration.start))
-    found = last_mention(part) if finish == "stop" else None
-    if isinstance(found, Unclear):
-        return Extraction(None, found.reason)
-    return Extraction(None, why_unparsed(text, finish)) if found is None else Extraction(Answer(*found), "last number")
+    mention = last_mention(part) if finish == "stop" else None
+    if isinstance(mention, Unclear):
+        return Extraction(None, mention.reason)
+    return (
+        Extraction(None, why_unparsed(text, finish)) if mention is None else Extraction(Answer(*mention), "last number")
+    )
 
 
 def _declared(declaration: Declaration) -> _Read | Unclear | None:
@@ -143,12 +158,12 @@ def _after_lead(phrase: str) -> str:
 
 
 def _direct(phrase: str) -> _Read | None:
-    found = value_at(phrase)
-    return None if found is None else _read(phrase, found)
+    number = value_at(phrase)
+    return None if number is None else _read(phrase, number)
 
 
-def _read(phrase: str, found: Found) -> _Read:
-    return phrase[found.start : found.end].strip(), found.value
+def _read(phrase: str, number: NumberMention) -> _Read:
+    return phrase[number.start : number.end].strip(), number.value
 
 
 def declared_number(sentence: str) -> _Read | Unclear | None:
@@ -187,9 +202,9 @@ def _last_side(sentence: str) -> _Read | None:
     for side in reversed(sentence.split("=")):
         side = side.strip(" ≈")
         parts = [part.strip() for part in side.split("≈")]
-        values = [(part, found) for part in parts if (found := value_at(part)) is not None]
+        values = [(part, number) for part in parts if (number := value_at(part)) is not None]
         if len(values) > 1:
-            return side, Either(tuple(found.value for _, found in values))
+            return side, Either(tuple(number.value for _, number in values))
         if values:
             return _read(*values[0])
     return None
@@ -197,27 +212,27 @@ def _last_side(sentence: str) -> _Read | None:
 
 def _last_number(text: str) -> _Read | Unclear | None:
     """The last number of one line that is not negated and no operand; unclear if it is the last of several."""
-    found = _numbers(text)
-    for number in reversed(found):
+    numbers = _numbers(text)
+    for number in reversed(numbers):
         before = text[max(0, number.start - 80) : number.start].rstrip()
         if _REJECTED.match(text, number.end):
             continue
         if before[-1:] in _OPERATOR or NOT.search(text[max(0, number.start - 80) : number.start]):
             continue
-        if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, found, number):
+        if before.endswith((",", ";", " and", " or", "&")) and _follows_number(text, numbers, number):
             return SEVERAL
         return _read(text, number)
     return None
 
 
-def _numbers(text: str) -> list[Found]:
-    found: list[Found] = []
+def _numbers(text: str) -> list[NumberMention]:
+    numbers: list[NumberMention] = []
     for start in _START.finditer(text):
-        if not found or start.start() >= found[-1].end:
+        if not numbers or start.start() >= numbers[-1].end:
             number = value_at(text, start.start()) or number_at(text, start.start())
             if number is not None:
-                found.append(number)
-    return found
+                numbers.append(number)
+    return numbers
 
 
 def last_mention(part: str) -> _Read | Unclear | None:
@@ -226,8 +241,8 @@ def last_mention(part: str) -> _Read | Unclear | None:
     return next((value for line in lines if (value := _last_number(line)) is not None), None)
 
 
-def _follows_number(text: str, found: list[Found], number: Found) -> bool:
+def _follows_number(text: str, numbers: list[NumberMention], number: NumberMention) -> bool:
     """Whether only a separator lies between `number` and the number before it."""
-    earlier = [other.end for other in found if other.end <= number.start]
+    earlier = [other.end for other in numbers if other.end <= number.start]
     between = text[earlier[-1] : number.start].strip(" ,;&") if earlier else "no"
     return between in ("", "and", "or")

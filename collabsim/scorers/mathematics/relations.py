@@ -32,14 +32,19 @@ from collabsim.scorers.reading.numbers import Either
 Read = Callable[[str], Value | None]
 
 _EQUALS = re.compile(r"\s*[=≈]\s*")
+"""An equals sign: `x = 2`."""
 _ROUNDED = re.compile(r"\s*≈\s*")
+"""A rounding: `2/3 ≈ 0.67`."""
 _COMPARES = re.compile(r"\s*([<>≤≥≠])\s*=?\s*")
+"""A comparison: `x < 2`."""
 _MEMBER = re.compile(r"\s*∈\s*")
+"""Membership: `x ∈ [0, 1]`."""
 _NAME = re.compile(
     r"(?:\\?[A-Za-zΑ-Ωα-ω]+(?:_\{?\w+\}?)?'{0,2}(?:\^\{?-1\}?)?|\([a-z](?:, ?[a-z])+\))(?: ?\([\w, ]*\))?"
     r"|[A-Za-z][A-Za-z ]{2,60}"
     r"|\\angle\s?[A-Z]+|[mP] ?\\angle ?[A-Z]+|[PE] ?[(\[][^=]*[)\]]|[A-Z]{1,2}'?"
 )
+"""A left side that is only a name: `f(x)`, `P(A)`."""
 _COORDINATES = frozenset("xyz")
 
 

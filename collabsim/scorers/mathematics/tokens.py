@@ -1,7 +1,7 @@
 r"""The words of expressions: tokens, and the names that mean something.
 
-In: plain mathematics (see `math_text.py`). Out: its numbers, names and marks, each with whether white space stands before it;
-tables of functions, constants and Greek letters. Left out on purpose: how they combine; see `math_parser.py`.
+In: plain mathematics (see `latex.py`). Out: its numbers, names and marks, each with whether white space stands before it;
+tables of functions, constants and Greek letters. Left out on purpose: how they combine; see `parser.py`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _TOKEN = re.compile(
     r"(?P<space>\s*)(?:(?P<number>(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
     r"(?P<e>[eE][-+]?[0-9]{1,4}(?![0-9.^]))?|(?P<command>\\[A-Za-z]+)|(?P<word>[A-Za-z]+|[Α-Ωα-ω])|(?P<mark>\S))"
 )
+r"""A number, a command, a word or a mark: `2.5`, `\sqrt`, `xy`, `+`."""
 TRIGONOMETRIC = ("sin", "cos", "tan", "sec", "csc", "cot")
 _INVERSE = {
     **{f"arc{name}": f"a{name}" for name in TRIGONOMETRIC},
@@ -39,6 +40,7 @@ FUNCTIONS = {**{name: name for name in _NAMED}, **_INVERSE, "cosec": "csc"}
 CONSTANTS = {"pi": "pi", "π": "pi", "infinity": "infinity", "inf": "infinity", "oo": "infinity", "∞": "infinity"}
 LETTER_CONSTANTS = {"e": "e", "i": "i"}
 WORD_LIKE = re.compile(r"[eou]|\A(?:is|it|if|in|my|by|i|hi|no)\Z", re.IGNORECASE)
+"""Letters that are a word rather than a product of variables: `or`."""
 GREEK = frozenset(
     [
         "alpha",
@@ -86,8 +88,8 @@ STARTS = frozenset("([{|√⌊⌈∞π")
 
 def tokens(text: str) -> list[Token]:
     """The tokens of an expression, with one of kind `end` behind them."""
-    found = []
+    pieces = []
     for match in _TOKEN.finditer(text):
         kind = next(name for name in ("number", "command", "word", "mark") if match[name])
-        found.append(Token(kind, match[kind] + (match["e"] or ""), bool(match["space"])))
-    return [*found, Token("end", "", False)]
+        pieces.append(Token(kind, match[kind] + (match["e"] or ""), bool(match["space"])))
+    return [*pieces, Token("end", "", False)]

@@ -1,1 +1,1 @@
-"""What all readers share: plain text, declarations of an answer, numbers with their units, Python syntax, judging."""
+"""Shared reading: plain text, declarations of an answer, numbers with their units, Python syntax, judging."""

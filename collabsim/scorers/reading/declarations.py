@@ -1,4 +1,4 @@
-r"""Where a reply declares its answer: boxes, tags, markers and sentences.
+r"""Finds the places where a reply declares its answer: boxes, tags, markers and sentences.
 
 In: the readable part of a reply. Out: its declarations in order of appearance; the last one that can be read outranks
 everything else. Forms: `\boxed{...}` (balanced braces), `<answer>...</answer>`, `#### ...`, "Answer: ...",
@@ -38,10 +38,15 @@ class Declaration:
 
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)\s*\{")
+r"""A box: `\boxed{42}`."""
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)[ \t]*(-?[0-9][0-9.,]*(?<=[0-9])|[A-Za-z]\b)")
+r"""A box without braces: `\boxed 42`."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+"""A brace, or what a backslash escapes: `{`."""
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.IGNORECASE | re.DOTALL)
+"""Answer tags: `<answer>42</answer>`."""
 _MARKER = re.compile(r"####[ \t]*(\S.*)")
+"""The mark of GSM8K's solutions: `#### 42`."""
 
 _VERB = (
     r"(?:(?:is|was|are|equals|becomes|remains)(?P<neg1>n't|\s+not\b|\s+never\b)?"
@@ -56,31 +61,35 @@ _ANSWER = re.compile(
     rf"(?:\s*(?P<label>[:=]|[→⇒]|\s[-–—]\s)|\s+{_VERB}\s*:?)",
     re.IGNORECASE,
 )
+"""A label or a sentence that declares: `Answer: 42`, `the answer to this is`."""
 _BARE_LABEL = re.compile(
     r"(?im)^[ \t]*(?:the\s+)?(?:final\s+|correct\s+)?answer[ \t]*(?:\n|(?=[-$\\]?\d|\([A-Za-z]\)))"
 )
+"""A heading with the answer below it: `Final answer\n42`."""
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|no|sorry|correction|rather|instead)[,.:;! ]+(?:so\s+)?(?:it|that)(?:'s|\s+is|\s+should\s+be)\s+",
     re.IGNORECASE,
 )
+"""A change of mind: `Wait, it is 5`."""
 _BLANK_LEAD = re.compile(
     r"[ \t]*(?:as follows|the following|below|given below)?[ \t]*[:.]?[ \t]*(?:\n\s*)", re.IGNORECASE
 )
+"""A line's end after which the answer stands on the next line: `as follows:\n`."""
 
 
 def declarations(text: str) -> list[Declaration]:
     """All declarations of `text`, by position."""
-    found = [*_boxes(text), *_sentences(text)]
-    found += [
+    placed = [*_boxes(text), *_sentences(text)]
+    placed += [
         Declaration("tag", match.start(), match[1].strip(), match[1].strip()) for match in last_matches(_TAG, text)
     ]
-    found += [Declaration("marker", match.start(), match[1].strip()) for match in last_matches(_MARKER, text)]
-    found += [
+    placed += [Declaration("marker", match.start(), match[1].strip()) for match in last_matches(_MARKER, text)]
+    placed += [
         Declaration("correction", match.start(), rest_of_line(text, match.end())[0])
         for match in last_matches(_CORRECTION, text)
         if text[: match.start()].strip()  # at the very beginning there is nothing to correct: "No, it is not."
     ]
-    return sorted(found, key=lambda declaration: declaration.start)
+    return sorted(placed, key=lambda declaration: declaration.start)
 
 
 def last_matches(pattern: re.Pattern[str], text: str, most: int = MOST) -> deque[re.Match[str]]:
@@ -92,14 +101,14 @@ def _boxes(text: str) -> list[Declaration]:
     matches = last_matches(_BOX, text)
     closing = _closing_braces(text) if matches else {}
     bare = last_matches(_BARE_BOX, text)
-    found = [Declaration("box", match.start(), match[1], end=match.end()) for match in bare]
+    boxes = [Declaration("box", match.start(), match[1], end=match.end()) for match in bare]
     for match in matches:
         end = closing.get(match.end() - 1)
         if end is None:
-            found.append(Declaration("open box", match.start(), ""))
+            boxes.append(Declaration("open box", match.start(), ""))
         else:
-            found.append(Declaration("box", match.start(), text[match.end() : end].strip(), end=end + 1))
-    return found
+            boxes.append(Declaration("box", match.start(), text[match.end() : end].strip(), end=end + 1))
+    return boxes
 
 
 def _closing_braces(text: str) -> dict[int, int]:
@@ -115,14 +124,14 @@ def _closing_braces(text: str) -> dict[int, int]:
 
 
 def _sentences(text: str) -> list[Declaration]:
-    found = []
+    declared = []
     for match in last_matches(_ANSWER, text):
         if match["label"]:
-            found.append(_label(text, match))
+            declared.append(_label(text, match))
         else:
             negated = any(match[name] for name in ("neg1", "neg2", "neg3"))
-            found.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0], negated=negated))
-    return found + [_label(text, match) for match in last_matches(_BARE_LABEL, text)]
+            declared.append(Declaration("sentence", match.start(), rest_of_line(text, match.end())[0], negated=negated))
+    return declared + [_label(text, match) for match in last_matches(_BARE_LABEL, text)]
 
 
 def _label(text: str, match: re.Match[str]) -> Declaration:
@@ -139,7 +148,9 @@ def rest_of_line(text: str, start: int) -> tuple[str, int]:
 
 
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bapprox)([.!?]+)(?=\s|$)")
+"""The end of a sentence: `It is 4. So`. Not the point of `e.g.`"""
 _INITIAL = re.compile(r"\b[A-Z]$")
+"""A capital whose point ends no sentence: `by J`."""
 
 
 def first_sentence(text: str, *, initials: bool = False) -> tuple[str, str]:

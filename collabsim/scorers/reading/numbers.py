@@ -75,37 +75,55 @@ _NUMBER = re.compile(
     rf"|(?P<base>{_PLAIN})\s?(?:\^|\*\*)\s?{_EXPONENT.format('power')}"
     rf"|(?P<plain>{_PLAIN}))"
 )
+"""A number in any notation: `-3 1/2`, `1,200`, `4e3`, `2^10`."""
 _UNITS = (
     r"(?:%|°\s?[CFK]?|(?:[cmkµ]?m|[mkµ]?g|[mk]?[lL]|min|ms|hrs?|[hsJNWVAK]|[kM]?Hz|k?Pa|k?cal|kWh|mph|ft|in|lbs?|oz)"
     r"(?![A-Za-z]))"
 )
 _POWER_OR_RATE = r"(?:\^\{?-?[0-9]\}?)?(?:/[A-Za-z]+)?"
 _AFTER = re.compile(rf"\s?{_UNITS}{_POWER_OR_RATE}")
+"""A unit in short form: ` km/h`."""
 _UNIT_WORDS = re.compile(rf"(?:/|\s)?\s?[A-Za-z°%][A-Za-z°%/.]*{_POWER_OR_RATE}(?: [A-Za-z°%/.^]+){{0,3}}")
+"""Units in words: ` metres per second`."""
 _UNIT_NAME = re.compile(
     r"\s?(?:%|°\s?[CF]?\b|°|(?!in\s[a-z])(?:(?:square|cubic|sq\.?|cu\.?)\s+)?[A-Za-zµ]+(?:\^\{?[23]\}?)?)"
 )
+"""The one unit that is looked up: ` square metres`."""
 _JOINED_LEFT = re.compile(r"(?:[\w)\]}!][-+]|[\w\\^{√|]|[0-9][.,:/]|\.)\Z")
+"""What makes the number after it a part of something longer: `x-`."""
 _JOINED_RIGHT = re.compile(
     r"[\w^({]|\s?\\|!(?=[^\s.]|\s?[-+*/×÷^=])|[.,:/][0-9]"
     r"|\s?[+*×÷^·]\s?[\w(\\.$]|\s?/\s?(?:[0-9(\\]|[A-Za-z](?![A-Za-z]))|\s?-\s?[A-Za-z(\\]"
     r"|\s?(?:pi|sqrt|[xyz])\b|\s?[√π]"
 )
+"""What makes the number before it a part of something longer: ` + 3`."""
 _RANGE = re.compile(r"\s?(?:[-–—]|\.\.+|\b(?:to|through)\b)\s?")
+"""What stands between the ends of a range: ` to `."""
 _LIST = re.compile(r"\s?(?:[,;&]|,?\s?\b(?:and|or)\b)\s?")
+"""What stands between several numbers: `, and `."""
 _UNIT_AND = re.compile(r"\s[A-Za-z]+,?\s(?:and|or|&)\s")
+"""A unit between two numbers of a list: `3 apples and 4`."""
 
 _SPACED = re.compile(r"\A[-+]?[1-9][0-9]{0,2}(?: [0-9]{3})+(?![0-9]|[.,/][0-9]|\s?[0-9])")
+"""Digit triples with blanks between them: `12 000`."""
 _FRAC = re.compile(
     r"(?P<before>[0-9])?\s?\\[dtc]?frac\s*(?:\{\s*(?P<a>[^{}]*?)\s*\}\s*|(?P<a1>[0-9]))(?:\{\s*(?P<b>[^{}]*?)\s*\}|\s*(?P<b1>[0-9]))"
 )
+r"""A fraction of plain numbers: `\frac{1}{2}`."""
 _LATEX = [
+    # Layout and dollar signs: `\left`.
     (re.compile(r"\\left(?![a-z])|\\right(?![a-z])|\\[,;:! ]|\\q?quad|~|\$(?![0-9.])"), ""),
+    # A comma between digit triples: `{,}`.
     (re.compile(r"\{,\}"), ","),
+    # A sign of multiplication: `\times`.
     (re.compile(r"\\(?:times|cdot|ast)(?![a-z])"), "×"),
+    # Two signs at once: `\pm`.
     (re.compile(r"\\pm(?![a-z])"), "±"),
+    # A rounding: `\approx`.
     (re.compile(r"\\approx(?![a-z])|\\sim(?![a-z])"), "≈"),
+    # An escaped sign: `\%`.
     (re.compile(r"\\([%$])"), r"\1"),
+    # Degrees: `^\circ`.
     (re.compile(r"\s*\^\s*\{?\s*\\circ\s*\}?|\\degree"), "°"),
 ]
 
@@ -128,7 +146,7 @@ def _slashed(match: re.Match[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NumberMention:
     """A number at a place in a text."""
 
     value: Number
@@ -137,7 +155,7 @@ class Found:
     """Where the number ends, its unit included."""
 
 
-def number_at(text: str, start: int = 0, *, joined: bool = False) -> Found | None:
+def number_at(text: str, start: int = 0, *, joined: bool = False) -> NumberMention | None:
     """The number that begins at `start`, if one stands there on its own (`joined`: whatever comes before it)."""
     match = _NUMBER.match(text, start)
     if match is None or (not joined and _continues(text, match)):
@@ -147,18 +165,22 @@ def number_at(text: str, start: int = 0, *, joined: bool = False) -> Found | Non
     end = unit.end() if unit else match.end()
     if value is None or _JOINED_RIGHT.match(text, end):
         return None
-    return Found(value, match.start(), end) if not isinstance(value, Fraction) else _measured(text, match, value, end)
+    return (
+        NumberMention(value, match.start(), end)
+        if not isinstance(value, Fraction)
+        else _measured(text, match, value, end)
+    )
 
 
-def _measured(text: str, match: re.Match[str], size: Fraction, end: int) -> Found:
+def _measured(text: str, match: re.Match[str], size: Fraction, end: int) -> NumberMention:
     """A number with the unit or scale that is written after it."""
     named = _UNIT_NAME.match(text, match.end())
     if named is None or text[named.end() : named.end() + 1] in ("/", "^") or text.startswith(" per ", named.end()):
-        return Found(size, match.start(), end)
+        return NumberMention(size, match.start(), end)
     value = with_unit(size, named[0])
     if named[0].strip().casefold() in SCALES:
         end = named.end()
-    return Found(value, match.start(), max(end, match.end()))
+    return NumberMention(value, match.start(), max(end, match.end()))
 
 
 def _continues(text: str, match: re.Match[str]) -> bool:
@@ -209,7 +231,7 @@ def _decimal(text: str) -> Fraction:
     return Fraction(text.replace(",", ""))
 
 
-def value_at(text: str, start: int = 0) -> Found | None:
+def value_at(text: str, start: int = 0) -> NumberMention | None:
     """The value that begins at `start`: a number, or a range of two. None if several numbers stand there."""
     first = number_at(text, start)
     if first is None:
@@ -223,14 +245,14 @@ def value_at(text: str, start: int = 0) -> Found | None:
     return first
 
 
-def _range(text: str, first: Found, start: int) -> Found | None:
+def _range(text: str, first: NumberMention, start: int) -> NumberMention | None:
     second = number_at(text, start, joined=True)
     if second is None or not (isinstance(first.value, Fraction) and isinstance(second.value, Fraction)):
         return None
     third = _RANGE.match(text, second.end)
     if third and text[third.end() : third.end() + 1].isdigit():
         return None
-    return Found(Range(first.value, second.value), first.start, second.end)
+    return NumberMention(Range(first.value, second.value), first.start, second.end)
 
 
 @lru_cache(maxsize=4096)
@@ -244,13 +266,13 @@ def whole_number(text: str, *, units: bool = True) -> Number | None:
     while len(text) > 1 and text[0] + text[-1] in ("()", "[]", '""', "''", "{}", "<>"):
         text = text[1:-1].strip()
     text = re.sub(r"^[A-Za-z]\w{0,8}\s?=\s?|^=\s?", "", text)
-    found = value_at(text)
-    if found is None:
+    number = value_at(text)
+    if number is None:
         return None
-    rest = text[found.end :]
+    rest = text[number.end :]
     if rest and not (units and _UNIT_WORDS.fullmatch(rest)):
         return None
-    return found.value.size if isinstance(found.value, Quantity) and not units else found.value
+    return number.value.size if isinstance(number.value, Quantity) and not units else number.value
 
 
 def grouped(text: str) -> str:

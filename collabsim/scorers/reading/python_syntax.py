@@ -1,6 +1,6 @@
 """The syntax tree of a piece of Python, from any thread.
 
-In: source text. Out: its tree. Left out on purpose: what the tree means (`scorers.python_source`).
+In: source text. Out: its tree. Left out on purpose: what the tree means (`code/python_source.py`).
 
 CPython counts the depth of a tree under construction in one place per interpreter, and a pass of the garbage collector
 can hand over to another thread in the middle: before 3.11.8 and 3.12.1, two threads that parse at once may then raise

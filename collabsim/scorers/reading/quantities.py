@@ -74,6 +74,7 @@ SCALES = {
 _SQUARED = re.compile(
     r"(?P<how>square|sq\.?|cubic|cu\.?)\s+(?P<unit>[A-Za-z]+)|(?P<short>[A-Za-zµ°]+)\s?\^\s?\{?\s?(?P<power>[23])\s?\}?"
 )
+"""A unit of area or volume: `square km`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,21 @@
-"""What all scorers share: judging with memory, and the verdict of an answer against the accepted golds.
+"""The base of every kind of answer: how it is asked for, read, compared and judged.
 
-In: a text and an item. Out: a `Score`. A subclass says how an answer is read (`extract`) and when two are the same
-(`same`, by canonical value unless it says otherwise). Judging is memoised because sweeps score the same few texts
-thousands of times. Left out on purpose: what a reply looks like; see `text.py` and `declarations.py`.
+In: a text and an item. Out: a `Score`. A subclass says its name (`kind`), how an answer is read (`extract`), what its golds
+are (`gold`) and when two answers are the same (`same`, by canonical value unless it says otherwise). All else that the rest
+of the code asks of a kind has a default here. Judging is memoised because sweeps score the same few texts thousands of
+times. Left out on purpose: what a reply looks like; see `text.py` and `declarations.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from collabsim.errors import ScoringError
 from collabsim.item import Answer, Item, ItemView, Score
+from collabsim.scorers.reading.answer_form import asked_form, asks_a_form
 from collabsim.scorers.reading.text import final_part
 
 NO_ANSWER = frozenset({"content_filter", "overflow"})
@@ -32,9 +36,24 @@ class Extraction:
 
 
 class AnswerScorer:
-    """Base of the scorers that compare an extracted answer with accepted golds."""
+    """Base of the scorers that compare an extracted answer with accepted golds; one subclass is one kind of answer."""
 
-    kind = ""
+    kind: str = ""
+    """Name of the kind: its entry point, and what `task.kind` and `collabsim score --kind` say."""
+    has_options: bool = False
+    """Whether answers are letters of the item's options; other kinds get an item's options as texts."""
+    waits: bool = False
+    """Whether `score` runs programs: it is then called from a thread, and on a sample of golds only when a task is loaded."""
+    gold_is_example: bool = False
+    """Whether a gold is one right answer of many, so that another gold of one question is no contradiction."""
+    judged_by: tuple[str, ...] = ()
+    """Fields of an item's row that decide in place of its gold, which may then be missing."""
+    fields: tuple[str, ...] = ()
+    """Fields that a JSON line may hold for `score` besides the common ones."""
+    placeholder: str = "<answer>"
+    """What stands in the prompt where the answer goes."""
+    golds_title: str = "what counts as right"
+    """Heading over `shown_golds`."""
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:
         """The answer that `text` commits to, or None. A cut text counts only what it declared."""
@@ -60,6 +79,45 @@ class AnswerScorer:
         """An accepted text as an answer; None when it is none of this scorer's kind."""
         raise NotImplementedError
 
+    def shown_by(self, golds: Sequence[str], choices: Mapping[str, str], fields: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """Whether a record that names no kind is of this one, by its golds, options and fields; see `kinds.INFERRED`."""
+        return False
+
+    def ending(self, fields: Mapping[str, Any]) -> str:  # noqa: ARG002
+        """The last paragraph of the task's own prompt: the form that this scorer reads."""
+        return f"End with one line: Answer: {self.placeholder}"
+
+    def asked_form(self, gold: str, template: str | None = None) -> str:
+        """`gold` as a reply in the form that the prompt asks for; `template` is what replaces the task's own wording."""
+        return asked_form(gold, template)
+
+    def written_forms(self, gold: str, template: str | None = None) -> list[str]:
+        """How `gold` may be written, the likeliest first: bare where a template asks for no form."""
+        asked = self.asked_form(gold, template)
+        return [gold, asked] if template is not None and not asks_a_form(template) else [asked]
+
+    def gold_content(self, gold: Any) -> Any:
+        """What of a gold belongs to the identity of its item."""
+        return gold if isinstance(gold, str) else list(gold)
+
+    def chance(self, gold: Any, choices: Mapping[str, str], stated: float | None) -> float:
+        """Score of a blind guess, in [0, 1]: the share of right options; without options what the record states, or 0."""
+        return (1 if isinstance(gold, str) else len(gold)) / len(choices) if choices else stated or 0.0
+
+    def missing(self, options: Any, fields: Mapping[str, Any]) -> str | None:  # noqa: ARG002
+        """The message about what a single reply cannot be scored without; None when nothing lacks."""
+        if options or not self.has_options:
+            return None
+        return f"options: expected a mapping or a list of texts, got none; kind {self.kind} needs options"
+
+    def defect(self, item: Item) -> str | None:
+        """The name under which an item that cannot be scored is counted; None for a sound one. Looks, but runs nothing."""
+        return "no_options" if self.has_options and not item.view.choices else None
+
+    def shown_golds(self, item: Item) -> list[str]:
+        """What counts as right for an item, for a person to read."""
+        return list(accepted_golds(item))
+
     def score(self, text: str, item: Item, finish: str = "stop") -> Score:
         """The score of `text` as a final output for `item`: right, wrong or unparsed; an error, never kept, if scoring
         itself failed.
@@ -71,17 +129,17 @@ class AnswerScorer:
 
     def judge(self, text: str, item: Item, finish: str) -> Score:
         """`score` without memory."""
-        found = self.extraction(text, item.view, finish)
-        answer = found.answer
+        extraction = self.extraction(text, item.view, finish)
+        answer, reason = extraction.answer, extraction.reason
         if answer is None:
-            return Score(0.0, "unparsed", None, found.reason)
+            return Score(0.0, "unparsed", None, reason)
         for gold in accepted_golds(item):
             accepted = self.gold(gold, item.view)
             if accepted is not None and self.same(answer, accepted, item.view):
-                return Score(1.0, "right", answer.text, found.reason)
+                return Score(1.0, "right", answer.text, reason)
             if accepted is not None and self.near(answer, accepted, _tolerance(item)):
-                return Score(1.0, "right", answer.text, f"{found.reason}; within the item's tolerance")
-        return Score(0.0, "wrong", answer.text, found.reason)
+                return Score(1.0, "right", answer.text, f"{reason}; within the item's tolerance")
+        return Score(0.0, "wrong", answer.text, reason)
 
 
 def _tolerance(item: Item) -> float:

@@ -19,24 +19,36 @@ MOST_NESTED = 8
 
 _TAGS = "think|thinking|thought|reasoning"
 _CLOSED = re.compile(rf"</(?:{_TAGS})\s*>|\[/THINK\]", re.IGNORECASE)
+"""The end of thinking: `</think>`."""
 _OPENED = re.compile(rf"<(?:{_TAGS})\s*>|\[THINK\]", re.IGNORECASE)
+"""The beginning of thinking: `<think>`."""
 
 _FENCE = re.compile(r"(?m)^[ \t]*```[\w+-]*[ \t]*$\n?|```")
+"""A fence, its line with it: "```latex"."""
 _DOUBLE = re.compile(r"(?<![\w)])\*\*|\*\*(?![\w(])|(?<!\w)__|__(?!\w)")
+"""A mark of strong emphasis: `**42**`. Not the power in `x**2`."""
 _SINGLE = re.compile(r"(?<![\w*)])\*(?=\S)([^*\n]+)(?<=\S)\*(?![\w*(])|(?<!\w)_(?=\S)([^_\n]+)(?<=\S)_(?!\w)")
+"""Words in emphasis: `*Paris*`. Not the product in `2*3*4`."""
 _CODE = re.compile(r"`([^`\n]+)`")
+"""A span of code: "`42`"."""
 
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff\u00ad"), None)
 _QUOTES = {ord("“"): '"', ord("”"): '"', ord("‘"): "'", ord("’"): "'", ord("⁄"): "/", ord("⋅"): "·", ord("∕"): "/"}
 _GROUPING_SPACE = re.compile(r"(?<=[0-9])[\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
+"""A narrow space between digit triples: `12 000`."""
 _SPACES = re.compile(r"[\u00a0\u2000-\u200a\u202f\u3000]")
+"""A blank that is no ASCII blank: `5 km`."""
 _MINUS = re.compile(r"[−﹣]|[‐‑‒–](?=\s?[0-9.$€£\\])")  # noqa: RUF100
+"""A look-alike of minus before a number: `–5`."""
 _SUPERSCRIPT = re.compile(r"[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+"""A raised number: `10⁻³`."""
 _SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", "⁺")
 _VULGAR = re.compile(r"([0-9]?)([¼½¾⅐-⅞])")
+"""A fraction in one character: `2½`."""
 _LATEX_TEXT = re.compile(
     r"\\(?:text|textbf|textit|textrm|texttt|mathrm|mathbf|mathit|mathsf|operatorname|mbox|emph)\s*\{([^{}]*)\}"
 )
+r"""A LaTeX command around text: `\text{cm}`."""
 
 
 def final_part(text: str) -> str | None:
@@ -87,8 +99,8 @@ def _vulgar(match: re.Match[str]) -> str:
 def without_latex_text(text: str) -> str:
     r"""`text` with `\text{...}` and its kin replaced by what they hold, and without dollar delimiters."""
     for _ in range(MOST_NESTED):
-        text, found = _LATEX_TEXT.subn(r" \1 ", text)
-        if not found:
+        text, replaced = _LATEX_TEXT.subn(r" \1 ", text)
+        if not replaced:
             break
     return re.sub(r"\\[()\[\]]", " ", text)
 

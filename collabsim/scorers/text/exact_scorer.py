@@ -9,7 +9,9 @@ stay: golds such as `A` or `) )` are answers too. Left out on purpose: word over
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from collabsim.item import Answer, ItemView
 from collabsim.scorers.reading.declarations import Declaration, declarations, first_sentence
@@ -25,8 +27,10 @@ PLACEHOLDERS = frozenset({"<answer>", "<number>", "<letter>"})
 
 _OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _LABEL = re.compile(r"(yes|no|true|false)\b(?P<stop>\s*[,.;:!—-]|\s*\Z)?", re.IGNORECASE)
+"""A reply that begins with its answer: `Yes, it does`."""
 _PAIRS = {"(": ")", "[": "]", "{": "}", '"': '"', "'": "'", "<": ">", "$": "$"}
 _REASON = re.compile(r",?\s+(?:because|since)\s", re.IGNORECASE)
+"""Where a reason begins: `Paris because it`."""
 
 
 class ExactScorer(AnswerScorer):
@@ -49,6 +53,10 @@ class ExactScorer(AnswerScorer):
     def gold(self, text: str, view: ItemView) -> Answer | None:  # noqa: ARG002
         """An accepted text as an answer; None when nothing is left of it."""
         return as_answer(text)
+
+    def shown_by(self, golds: Sequence[str], choices: Mapping[str, str], fields: Mapping[str, Any]) -> bool:  # noqa: ARG002
+        """True: any gold is a text."""
+        return True
 
 
 @lru_cache(maxsize=4096)

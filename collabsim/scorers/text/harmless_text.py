@@ -1,4 +1,4 @@
-"""Whether a model's text may be handed to a third party's verifier, which may evaluate it.
+"""Tells text of a model that a third party's verifier may evaluate from text that must not reach it.
 
 Some reasoning-gym verifiers call `eval` or sympy's `parse_expr` (which evaluates too) on the answer. In: an answer and
 what its verifier does. Out: True when the text can do nothing but be a value: no calls beyond known functions, no
@@ -13,7 +13,8 @@ from typing import Literal
 
 from collabsim.scorers.reading.python_syntax import syntax_tree
 
-Evaluation = Literal["none", "python", "sympy"]
+Evaluator = Literal["none", "python", "sympy"]
+"""What a verifier evaluates an answer with: nothing, Python's `eval`, or sympy's parser."""
 
 LONGEST = 10_000
 LONGEST_EXPRESSION = 400
@@ -23,20 +24,22 @@ MOST_BITS = 4_096
 
 _TRIGONOMETRIC = ("sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh")
 FUNCTIONS = frozenset((*_TRIGONOMETRIC, "exp", "log", "ln", "sqrt", "Abs"))
-"""What integrals are made of."""
+"""Functions of integrals."""
 
 _NOT_FINITE = re.compile(r"(?<![A-Za-z])[-+]?(?:nan|inf|infinity)(?![A-Za-z])", re.IGNORECASE)
+"""A number that Python reads as no number: `-inf`."""
 _HUGE_EXPONENT = re.compile(r"[0-9.][eE][-+]?[0-9]{4,}")
+"""A power of ten that takes for ever to write out: `1e9999`."""
 
 
-def is_inert(answer: str, evaluation: Evaluation) -> bool:
+def is_harmless(answer: str, evaluator: Evaluator) -> bool:
     """Whether `answer` is safe to hand on. Numbers that are not finite, or of absurd size, never are."""
     if len(answer) > LONGEST or _NOT_FINITE.search(answer) or _HUGE_EXPONENT.search(answer):
         return False
-    if evaluation == "none":
+    if evaluator == "none":
         return True
     tree = _parsed(answer)
-    if evaluation == "python":
+    if evaluator == "python":
         return tree is None or _is_literal(tree)
     return tree is not None and len(answer) <= LONGEST_EXPRESSION and _is_arithmetic(tree)
 

@@ -44,14 +44,17 @@ _LABEL = re.compile(
     r"(?-i:(?=[a-z]|(?:It|He|She|They|The|This|That|There|I|We|You|Because|Since|As|In|On|At)\b)))",
     re.IGNORECASE,
 )
+"""Yes or no, and an explanation: `Yes, he was`."""
 _REASON = re.compile(
     r",?\s+(?:because|since|which\s+(?:is|was))\s|\s+[–—-]+\s+(?=(?:it|he|she|they|the|this|that|a|an)\s)"
 )
+"""Where a reason begins: `Paris, which is in France`."""
 _EXPLAINS = re.compile(
     r"(?<=[.!;])\s+(?=(?:It|This|That|He|She|They|The|These|Those|Because|Since|As|In|I|We|His|Her|There"
     r"|Explanation|Note|Reason"
     r"(?:ing)?|Wait|Actually|So)\b)"
 )
+"""Where a sentence about the answer begins: `Paris. It is`."""
 _TITLES = (
     "Mr",
     "Mrs",
@@ -74,23 +77,33 @@ _TITLES = (
     "No",
 )
 _SENTENCE = re.compile("".join(rf"(?<!\b{title}\.)" for title in _TITLES) + r"(?<!\b[A-Z]\.)(?<=[.!;])\s+(?=[A-Z\"'(])")
+"""The end of a sentence: `Paris. France`. Not the point of a title: `St. Mark`."""
 _JSON = re.compile(r"[\"'](?:final_?\s?)?answer[\"']\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"", re.IGNORECASE)
+"""An answer as JSON: `"answer": "Paris"`."""
 _LEAD = re.compile(
     r"(?:(?:[Ss]o|[Tt]hus|[Tt]herefore|[Hh]ence),?\s+)?(?:I\s+(?:think|believe|guess|would\s+say|am\s+sure)\s+(?:that\s+)?)?"
     r"(?:(?:[Ii]t|[Tt]hat|[Tt]his|[Hh]e|[Ss]he|[Tt]hey)(?:'s|\s+(?:is|was|are|were|must\s+be|would\s+be))\s+|\s*:\s*)(?=\S)"
 )
+"""Words before an answer without a declaration: `I think it is Paris`."""
 _KNOWS_NOT = re.compile(
     r"\W*(?:sorry,?\s+)?(?:i\s+(?:really\s+)?(?:do\s?n[o']t|don't)\s+know|i(?:'m|\s+am)\s+(?:not\s+sure|unsure"
     r"|unable)|no\s+idea"
     r"|i\s+(?:cannot|can't|can\s+not)\s+(?:answer|say|tell|determine|help))\b",
     re.IGNORECASE,
 )
+"""A reply that gives up: `I don't know`."""
 _ASIDE = re.compile(r"(?<=\S)\s*(?:\([^()]*\)|\[[^\[\]]*\])\s*\.?\Z")
+"""A last remark in brackets: `Bach (composer)`."""
 _GROUPED = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+"""A comma between digit triples: `1,200`."""
 _PUNCTUATION = re.compile(r"(?<=[0-9])[.:/-](?=[0-9])|(?<![\w.])[-.](?=\.?[0-9])|[\w+#%\s]+|(?P<drop>.)", re.DOTALL)
+"""What is kept (words, signs and points of numbers), or dropped: `3.5`, `!`."""
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b(?=\s+\S)")
+"""An article before a word: `the beatles`. Not the last letter of `vitamin a`."""
 _NUMBER = re.compile(r"(?![-+]?0[0-9])[-+]?[0-9.][0-9.,/ ]*%?")
+"""All that a plain number may consist of: `1,200.5`."""
 _GAP = re.compile(r"(?<![0-9])\s|\s(?![0-9])")
+"""A blank that is not between two digits: `new york`."""
 
 
 class TextScorer(AnswerScorer):
@@ -206,8 +219,8 @@ def text_key(text: str) -> str:
 
 
 def _label(plain: str) -> str | None:
-    found = _LABEL.match(plain)
-    label = found[1].casefold() if found else ""
+    match = _LABEL.match(plain)
+    label = match[1].casefold() if match else ""
     return label if label and not re.search(rf"\b{_OPPOSITE[label]}\b", plain, re.IGNORECASE) else None
 
 
@@ -244,9 +257,9 @@ def token_f1(answer: str, gold: str) -> float:
     """
     if text_key(gold) in LABELS | ARTICLES or text_key(gold).startswith("="):
         return 0.0
-    said, meant = normalised(answer).split(), normalised(gold).split()
-    shared = sum((Counter(said) & Counter(meant)).values())
-    return 2 * shared / (len(said) + len(meant)) if shared else 0.0
+    given, expected = normalised(answer).split(), normalised(gold).split()
+    shared = sum((Counter(given) & Counter(expected)).values())
+    return 2 * shared / (len(given) + len(expected)) if shared else 0.0
 
 
 def _plain(text: str) -> str:

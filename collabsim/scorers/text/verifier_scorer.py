@@ -1,9 +1,9 @@
 """Answers that a verifier judges: reasoning-gym tasks with many right answers.
 
 In: a reply and a `Reference` (one right answer, and the record that the verifier needs). Out: the verifier's score of the
-extracted answer, which is all it sees. Not given: its credit for a gold found inside a longer answer, and its small
-credits for an answer of the right form. A verifier that also takes nonsense is replaced by comparison with the reference.
-Left out on purpose: equivalence of answers beyond spacing; two right answers may well be different ballots.
+extracted answer, which is all it sees. A gold inside a longer answer earns nothing, and neither does the mere form of an
+answer, for which verifiers give small credits. A verifier that also takes nonsense is replaced by comparison with the
+reference. Left out on purpose: equivalence of answers beyond spacing; two right answers may well be different ballots.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collabsim.scorers.reading.declarations import Declaration, declarations, fi
 from collabsim.scorers.reading.scoring import NO_ANSWER, AnswerScorer
 from collabsim.scorers.reading.text import final_part, squeezed, without_latex_text, without_markup
 from collabsim.scorers.text.exact_scorer import LONGEST_LINE, PLACEHOLDERS
-from collabsim.scorers.text.harmless_text import Evaluation, is_inert
+from collabsim.scorers.text.harmless_text import Evaluator, is_harmless
 
 FORM_CREDIT = 0.1
 """Verifiers pay up to this much for an answer that can be parsed; it measures nothing and counts as 0."""
@@ -46,10 +46,24 @@ class VerifierScorer(AnswerScorer):
     """Scores answers by a verifier; the canonical value is the answer with spacing made equal."""
 
     kind = "verifier"
+    gold_is_example = True
 
-    def __init__(self, verify: Verify, evaluation: Evaluation = "none") -> None:
+    def __init__(self, verify: Verify, evaluator: Evaluator = "none") -> None:
+        """`verify` judges the answers; `evaluator` is what it hands their text to."""
         self.verify = verify
-        self.evaluation = evaluation
+        self.evaluator = evaluator
+
+    def ending(self, fields: Mapping[str, Any]) -> str:  # noqa: ARG002
+        """The last paragraph of the task's own prompt; verified answers may have several lines."""
+        return f"End with: Answer: {self.placeholder}"
+
+    def gold_content(self, gold: Reference) -> str:
+        """The text of the reference."""
+        return gold.text
+
+    def shown_golds(self, item: Item) -> list[str]:
+        """The one right answer that is known."""
+        return [item.gold_text]
 
     def extract(self, text: str, view: ItemView, finish: str = "stop") -> Answer | None:  # noqa: ARG002
         """The answer that `text` commits to, or None: declared, or all of a short uncut reply."""
@@ -80,7 +94,7 @@ class VerifierScorer(AnswerScorer):
         if reference.nonsense >= 1.0:
             same = squeezed(answer.text).casefold().rstrip(".") == squeezed(reference.text).casefold()
             return Score(float(same), "right" if same else "wrong", answer.text)
-        if not is_inert(answer.text, self.evaluation):
+        if not is_harmless(answer.text, self.evaluator):
             return Score(0.0, "wrong", answer.text, "not handed to the verifier: no plain value")
         try:
             credit = float(self.verify(answer.text, reference.entry))

@@ -135,11 +135,19 @@ def test_every_setting_is_there_before_the_second_seed_begins(tmp_path):
         ({"compare": {**CONFIG["compare"], "tasks": {"a/b": {}}}}, "names a folder"),
         ({"compare": {**CONFIG["compare"], "rates": [1e-4]}}, "rates are chosen on dev; expected task.dev"),
         ({"compare": {**CONFIG["compare"], "tasks": {"t": {"task": {"limt": 3}}}}}, "did you mean 'limit'"),
+        ({"compare": {**CONFIG["compare"], "seedz": [1]}}, r"unknown key 'compare\.seedz' \(did you mean 'seeds'\?\)"),
+        ({"compare": {**CONFIG["compare"], "seeds": []}}, r"compare\.seeds: List should have at least 1 item"),
     ],
 )
 def test_a_matrix_that_cannot_be_meant_is_refused_before_anything_runs(tmp_path, changes, message):
     with pytest.raises(ConfigError, match=message):
         read_matrix(written(tmp_path, **changes))
+
+
+def test_a_variant_may_name_a_protocol_or_a_data_set_in_one_word(tmp_path):
+    compare = {**CONFIG["compare"], "protocols": {"talk": {"protocol": "debate"}}, "tasks": {"more": {"task": "gsm8k"}}}
+    configs = read_matrix(written(tmp_path, protocol={"name": "self_consistent_mux"}, compare=compare)).configs.values()
+    assert {(config.protocol.name, config.task.source) for config in configs} == {("debate", "gsm8k")}
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from collabsim.coalitions.sweep import Progress as SweepProgress
+from collabsim.coalitions.progress import Progress as SweepProgress
 from collabsim.episode import Episode
 
 REFRESH_SECONDS = 0.1
@@ -36,7 +36,7 @@ class RichProgress(SweepProgress):
         self._bar = progress_bar(console, "runs · {task.fields[rate]:.0f}/s · {task.fields[calls]}")
         self._task = self._bar.add_task("sweep", total=None, rate=0.0, calls="")
         self._before = self._runs = self._calls = self._failed = self._tokens = self._generated = 0
-        self._started = self._drawn = perf_counter()
+        self._started = self._refreshed = perf_counter()
 
     def __enter__(self) -> RichProgress:
         self._bar.start()
@@ -66,8 +66,8 @@ class RichProgress(SweepProgress):
                 self._generated += 1
                 self._tokens += call.usage.completion_tokens
         now = perf_counter()
-        if now - self._drawn > REFRESH_SECONDS:
-            self._drawn = now
+        if now - self._refreshed > REFRESH_SECONDS:
+            self._refreshed = now
             seconds = max(now - self._started, 1e-9)
             reuse = 1 - self._generated / self._calls if self._calls else 0.0
             calls = f"{self._calls:,} calls, {reuse:.0%} reused · {self._tokens / seconds:,.0f} tokens/s"
