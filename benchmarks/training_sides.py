@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from collabsim.trainers.batches import BatchMaker
-from collabsim.trainers.crl import Training
+from collabsim.trainers.training import Training
 from collabsim.trainers.metrics import TrainProgress
 from collabsim.trainers.partner_noise import visit_seed
 from collabsim.trainers.policy.policy import Policy

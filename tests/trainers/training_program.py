@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import safetensors.torch
-from collabsim.trainers import crl, train
+from collabsim.trainers import train, training
 from router_world import routed_system, task, train_items
 from test_training import SMALL
 
@@ -16,9 +16,9 @@ from test_training import SMALL
 def dies_in(place: str, step: int) -> None:
     """Let the `step`-th entry into a part of the loop be the last thing this process does, half way through it."""
     owner, name = {
-        "rollout": (crl.BatchMaker, "collect"),
-        "update": (crl, "update"),
-        "push": (crl.Training, "look_at_dev"),
+        "rollout": (training.BatchMaker, "collect"),
+        "update": (training, "update"),
+        "push": (training.Training, "look_at_dev"),
         "checkpoint": (safetensors.torch, "save_file"),
     }[place]
     real, calls = getattr(owner, name), []
