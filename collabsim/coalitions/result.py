@@ -84,7 +84,7 @@ class SweepCost:
 
 @dataclass(frozen=True, repr=False)
 class SweepResult:
-    """What a sweep found."""
+    """The result of a sweep."""
 
     values: dict[str, Any]
     """The content of `values.json`."""
@@ -120,7 +120,7 @@ class SweepResult:
 
     @property
     def paired(self) -> bool:
-        """Whether all coalitions met the same samples; False when an application called models past its seats."""
+        """Whether all coalitions met the same samples; False when an application called models without a seat."""
         return bool(self.values.get("paired", True))
 
     @property
@@ -130,12 +130,12 @@ class SweepResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the numbers doubtful, in sentences."""
+        """Sentences about what makes the numbers doubtful."""
         return tuple(self.values.get("warnings", ()))
 
     @property
     def definitions(self) -> Mapping[str, Any]:
-        """What the numbers mean: protocol, options, floor, roles, seed."""
+        """The definitions of the numbers: protocol, options, floor, roles, seed."""
         return cast(Mapping[str, Any], self.values.get("definitions", {}))
 
     @property
@@ -181,24 +181,24 @@ class SweepResult:
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
         """All pairs of players compared in Shapley value; empty for the method `loo`."""
-        found = self.values.get("differences") or ()
+        pairs = self.values.get("differences") or ()
         return tuple(
             Difference(one["first"], one["second"], one["value"], Interval(*one["ci95"]), one["differs"])
-            for one in found
+            for one in pairs
         )
 
     @cached_property
     def relation(self) -> StrengthRelation:
-        """How individual and compositional strength go together. Raises `StoreError` when the file does not say."""
-        found = self._section("relation")
-        kept = {name: known_fields(Correlation, one) for name, one in found.get("correlations", {}).items()}
+        """The relation of individual and compositional strength. Raises `StoreError` when the file has none."""
+        section = self._section("relation")
+        correlations = {name: known_fields(Correlation, one) for name, one in section.get("correlations", {}).items()}
         return StrengthRelation(
-            verdict=found["verdict"],
-            value=found["value"],
-            pairs=PairCounts(**known_fields(PairCounts, found["pairs"])),
-            inverted=tuple((first, second) for first, second in found["inverted"]),
-            correlations={name: Correlation(**one) for name, one in kept.items()},
-            spearman=found.get("spearman"),
+            verdict=section["verdict"],
+            value=section["value"],
+            pairs=PairCounts(**known_fields(PairCounts, section["pairs"])),
+            inverted=tuple((first, second) for first, second in section["inverted"]),
+            correlations={name: Correlation(**one) for name, one in correlations.items()},
+            spearman=section.get("spearman"),
         )
 
     @cached_property
