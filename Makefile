@@ -5,7 +5,7 @@ WORKERS = auto
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 .DEFAULT_GOAL = help
-.PHONY: help setup demo test quick lint format bench lock clean distclean
+.PHONY: help setup demo test quick lint format bench docs lock clean distclean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z]*\):.*## /\1	/p' Makefile | expand -t 12
@@ -35,11 +35,16 @@ format: setup ## let ruff mend what it can
 bench: setup ## the benchmarks, one at a time
 	$(BIN)/python -m pytest benchmarks -s --benchmark-enable $(ARGS)
 
+docs: setup ## the site of the documentation, into site/; needs the extra docs, which the lock has
+	$(BIN)/python docs/generate/configuration.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "docs: open site/index.html"
+
 lock: setup ## resolve the pins anew, keeping those that fit (UPGRADE=1 renews all)
 	requirements/lock.sh
 
 clean: ## remove caches and build outputs; runs/ and .venv stay
-	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf build dist site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 	find collabsim graphs trainers tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## clean, and remove .venv

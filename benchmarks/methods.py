@@ -29,7 +29,7 @@ from collabsim.config.assemble import make_pool, make_system, make_task
 from collabsim.config.read import identity_fields, parse_config
 from collabsim.config.schema import Config
 from collabsim.errors import CollabsimError
-from collabsim.report.progress import RichProgress
+from collabsim.report.progress_bar import RichProgress
 from collabsim.run_folder import read_json, write_json
 from collabsim.store import GenerationStore
 

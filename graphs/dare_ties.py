@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from langgraph.graph import StateGraph
 from pydantic import Field
 
-from collabsim.models.merging import Recipe
+from collabsim.models.merging import MergeRecipe
 from collabsim.playground import playground_graph
 
 from .merged import AnswerAsOne, merge_protocol, merged_graph
@@ -29,7 +29,7 @@ def dare_ties(
     seed: int = 0,
 ) -> StateGraph[Any, Any, Any, Any]:
     """One model with the base's weights plus the mean of the seats' thinned deltas under an elected sign answers."""
-    return merged_graph(AnswerAsOne("merge", Recipe("dare_ties", scale=scale, density=density, seed=seed), base))
+    return merged_graph(AnswerAsOne("merge", MergeRecipe("dare_ties", scale=scale, density=density, seed=seed), base))
 
 
 graph = playground_graph(dare_ties)

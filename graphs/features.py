@@ -19,8 +19,8 @@ from collabsim.context import RunContext
 from collabsim.errors import ConfigError
 from collabsim.item import Item, ItemView
 from collabsim.models.weights import find_weights
-from collabsim.models.weights.loading_lock import quiet_transformers
-from collabsim.models.weights.optional_packages import require
+from collabsim.models.weights.loading_lock import loading_transformers
+from collabsim.optional_packages import require
 
 Vector: TypeAlias = dict[str, float]
 MOST_WORDS = 2000
@@ -100,7 +100,7 @@ def _embedded(folder: str, text: str) -> tuple[tuple[str, float], ...]:
 @lru_cache(maxsize=4)
 def _encoder(folder: str) -> tuple[Any, Any]:
     transformers = require("transformers", f"the encoder in {folder}")
-    with quiet_transformers():
+    with loading_transformers():
         tokenizer = transformers.AutoTokenizer.from_pretrained(Path(folder), local_files_only=True)
         model = transformers.AutoModel.from_pretrained(Path(folder), local_files_only=True, dtype="float32")
     return tokenizer, model.eval()

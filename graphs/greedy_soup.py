@@ -16,7 +16,7 @@ from langgraph.graph import StateGraph
 from collabsim.context import RunContext
 from collabsim.errors import MissingOutcomesError, ProtocolError
 from collabsim.item import Item
-from collabsim.models.merging import Recipe
+from collabsim.models.merging import MergeRecipe
 from collabsim.playground import playground_graph
 from collabsim.protocols import protocol
 from collabsim.roles import by_rank
@@ -111,7 +111,7 @@ def greedy_soup(
     base: str = "base",
 ) -> StateGraph[Any, Any, Any, Any]:
     """One model with the mean of those seats' weights that help on dev items answers, chosen for each coalition."""
-    return merged_graph(AnswerAsOne("soup", Recipe("mean"), base, chosen))
+    return merged_graph(AnswerAsOne("soup", MergeRecipe("mean"), base, chosen))
 
 
 graph = playground_graph(greedy_soup)

@@ -10,7 +10,7 @@ from langgraph.graph import END, START, StateGraph
 
 from collabsim.context import RunContext
 from collabsim.episode import Reply
-from collabsim.models.merging import Recipe
+from collabsim.models.merging import MergeRecipe
 from collabsim.nodes.asking_merged import ask_merged
 from collabsim.nodes.current_run import context_of
 from collabsim.nodes.state import slot
@@ -42,7 +42,7 @@ class AnswerAsOne:
     """A node in which the merge of the chosen present seats writes the final output."""
 
     node: str
-    recipe: Recipe
+    recipe: MergeRecipe
     base: str
     choose: Callable[[RunContext], Sequence[str]] = everybody
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from langgraph.graph import StateGraph
 
-from collabsim.models.merging import Recipe
+from collabsim.models.merging import MergeRecipe
 from collabsim.playground import playground_graph
 
 from .merged import AnswerAsOne, merge_protocol, merged_graph
@@ -24,7 +24,7 @@ def soup(
     base: str = "base",
 ) -> StateGraph[Any, Any, Any, Any]:
     """One model with the mean of the present seats' weights answers; `base` names the helper they were made from."""
-    return merged_graph(AnswerAsOne("soup", Recipe("mean"), base))
+    return merged_graph(AnswerAsOne("soup", MergeRecipe("mean"), base))
 
 
 graph = playground_graph(soup)

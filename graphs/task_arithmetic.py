@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from langgraph.graph import StateGraph
 from pydantic import Field
 
-from collabsim.models.merging import Recipe
+from collabsim.models.merging import MergeRecipe
 from collabsim.playground import playground_graph
 
 from .merged import AnswerAsOne, merge_protocol, merged_graph
@@ -27,7 +27,7 @@ def task_arithmetic(
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.4,
 ) -> StateGraph[Any, Any, Any, Any]:
     """One model with the base's weights plus the sum of the seats' deltas answers."""
-    return merged_graph(AnswerAsOne("merge", Recipe("task_arithmetic", scale=scale), base))
+    return merged_graph(AnswerAsOne("merge", MergeRecipe("task_arithmetic", scale=scale), base))
 
 
 graph = playground_graph(task_arithmetic)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from langgraph.graph import StateGraph
 from pydantic import Field
 
-from collabsim.models.merging import Recipe
+from collabsim.models.merging import MergeRecipe
 from collabsim.playground import playground_graph
 
 from .merged import AnswerAsOne, merge_protocol, merged_graph
@@ -28,7 +28,7 @@ def ties(
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0,
 ) -> StateGraph[Any, Any, Any, Any]:
     """One model with the base's weights plus the mean of the seats' largest deltas under an elected sign answers."""
-    return merged_graph(AnswerAsOne("merge", Recipe("ties", scale=scale, density=density), base))
+    return merged_graph(AnswerAsOne("merge", MergeRecipe("ties", scale=scale, density=density), base))
 
 
 graph = playground_graph(ties)

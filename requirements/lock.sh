@@ -26,9 +26,9 @@ compile() {
 }
 compile requirements/build.in --output-file requirements/build.txt
 # shellcheck disable=SC2086
-compile $never --override "$work/never.txt" pyproject.toml --extra train --extra dev \
+compile $never --override "$work/never.txt" pyproject.toml --extra train --extra dev --extra docs \
     requirements/engines.in requirements/data.in --output-file requirements/lock.txt
-compile pyproject.toml --extra train --extra dev \
+compile pyproject.toml --extra train --extra dev --extra docs \
     requirements/engines-cuda.in requirements/data.in --output-file requirements/lock-cuda.txt
 
 if grep -E '^(torch|torchvision|torchaudio|torchcodec|triton|nvidia-[a-z0-9-]+)==' requirements/lock.txt; then

@@ -52,6 +52,7 @@ def test_every_example_is_tested_here():
     tested |= {"train_specialists.py"}  # in graphs/test_specialists.py
     tested |= {"crl_loop.py"}  # in trainers/test_crl_loop.py
     tested |= {"research_assistant.py"}
+    tested |= {"tutorial.ipynb"}  # in docs/test_tutorial.py
     tested |= {"train_vote.yaml", "after.yaml"}  # in trainers/test_train_command.py
     tested |= {"tiny_pool.py", "compare.yaml", "compare_smollm2.yaml"}  # in trainers/test_tiny_pool.py
     assert {path.name for path in EXAMPLES.iterdir() if path.is_file()} == tested

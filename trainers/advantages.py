@@ -3,6 +3,8 @@
 In: one reward per run (None where it has no outcome), the id of its group, and whether it called the learner. Out: one
 advantage per run, or None for a run that gives no gradient, and counts of why. Groups are found by id, never by
 position: a lost run cannot shift the others. A missing reward is no reward: it is left out before the baseline.
+
+Shapes are written behind names: R runs of a batch, in their order; G runs of one group.
 """
 
 from __future__ import annotations
@@ -67,44 +69,44 @@ class Advantages:
 
 
 def advantages(
-    rewards: Sequence[float | None],
-    groups: Sequence[Hashable],
+    rewards_R: Sequence[float | None],
+    groups_R: Sequence[Hashable],
     estimator: Estimator,
-    called: Sequence[bool] | None = None,
+    called_R: Sequence[bool] | None = None,
 ) -> Advantages:
-    """The advantage of every run, [runs].
+    """The advantage of every run, [R].
 
-    `rewards`: None or NaN where there is no outcome. `groups`: the id of each run's group. `called`: whether the run called
-    the learner; None means all did. With baseline `none` an equal group is not flat: its rewards still push.
+    `rewards_R`: None or NaN where there is no outcome. `groups_R`: the id of each run's group. `called_R`: whether the run
+    called the learner; None means all did. With baseline `none` an equal group is not flat: its rewards still push.
 
     GRPO: Shao et al. 2024 (group mean, group std). Dr. GRPO: Liu et al. 2025 (group mean, no std). RLOO: Ahmadian et al.
     2024 (mean of the others). Raises `ConfigError` when the lengths differ.
     """
-    asked = [True] * len(rewards) if called is None else list(called)
-    if not len(rewards) == len(groups) == len(asked):
+    asked_R = [True] * len(rewards_R) if called_R is None else list(called_R)
+    if not len(rewards_R) == len(groups_R) == len(asked_R):
         raise ConfigError(
-            f"expected one group id and one call flag per reward, got {len(rewards)}, {len(groups)}, {len(asked)}"
+            f"expected one group id and one call flag per reward, got {len(rewards_R)}, {len(groups_R)}, {len(asked_R)}"
         )
     members: dict[Hashable, list[int]] = defaultdict(list)
-    for index, group in enumerate(groups):
+    for index, group in enumerate(groups_R):
         members[group].append(index)
-    known = {index: value for index, value in enumerate(rewards) if value is not None and not math.isnan(value)}
+    known = {index: value for index, value in enumerate(rewards_R) if value is not None and not math.isnan(value)}
     centred: dict[int, float] = {}
     counts = {"small": 0, "flat": 0, "filtered": 0}
     for indices in members.values():
-        reason = _reason_to_skip([index for index in indices if index in known], known, asked, estimator)
+        reason = _reason_to_skip([index for index in indices if index in known], known, asked_R, estimator)
         if reason:
             counts[reason] += 1
         else:
             centred.update(_centred({index: known[index] for index in indices if index in known}, estimator))
     # Over the whole batch, skipped groups included: what is skipped must not change the scale of the rest.
     scale = _batch_scale(list(known.values()), [_members_of(known, rows) for rows in members.values()], estimator)
-    values = [centred[index] / scale if index in centred and asked[index] else None for index in range(len(rewards))]
+    values_R = [centred[run] / scale if run in centred and asked_R[run] else None for run in range(len(rewards_R))]
     return Advantages(
-        values=tuple(values),
+        values=tuple(values_R),
         groups=len(members),
-        missing=len(rewards) - len(known),
-        uncalled=sum(not asked[index] for index in known),
+        missing=len(rewards_R) - len(known),
+        uncalled=sum(not asked_R[index] for index in known),
         **counts,
     )
 
@@ -114,25 +116,25 @@ def _members_of(known: dict[int, float], indices: Sequence[int]) -> list[float]:
 
 
 def _reason_to_skip(
-    indices: Sequence[int], known: dict[int, float], called: Sequence[bool], estimator: Estimator
+    indices: Sequence[int], known: dict[int, float], called_R: Sequence[bool], estimator: Estimator
 ) -> str | None:
-    if sum(called[index] for index in indices) < 2:
+    if sum(called_R[index] for index in indices) < 2:
         return "small"
-    values = [known[index] for index in indices]
-    if estimator.baseline != "none" and max(values) - min(values) < TOLERANCE:
+    values_G = [known[index] for index in indices]
+    if estimator.baseline != "none" and max(values_G) - min(values_G) < TOLERANCE:
         return "flat"
     if estimator.keep_means is not None:
         low, high = estimator.keep_means
-        if not low <= _mean(values) <= high:
+        if not low <= _mean(values_G) <= high:
             return "filtered"
     return None
 
 
 def _centred(rewards: dict[int, float], estimator: Estimator) -> dict[int, float]:
     """Rewards of one group minus their baseline, over the group's own scale."""
-    values = list(rewards.values())
-    total, count = math.fsum(values), len(values)
-    std = _std(values) if estimator.scale == "group_std" else 1.0
+    values_G = list(rewards.values())
+    total, count = math.fsum(values_G), len(values_G)
+    std = _std(values_G) if estimator.scale == "group_std" else 1.0
     if std < TOLERANCE:  # an equal group, which only gets here without a baseline
         std = 1.0
     if estimator.baseline == "none":

@@ -19,7 +19,7 @@ from .policy.token_row import TokenRow
 from .records import Example, Group, Row
 
 if TYPE_CHECKING:
-    from collabsim.models.local.template import Prompter
+    from collabsim.models import Prompter
 
 LIKELIHOOD = Loss("likelihood", Estimator("none"), clipped=False, cap=None)
 """With advantage 1 its gradient is that of -log p: no ratio, no importance weight."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from collabsim.arguments import Count, checked, same_arguments
 from collabsim.errors import ConfigError
 from collabsim.item import Item
-from collabsim.models.local.local_model import LocalModel
-from collabsim.models.weights.dtype import computes_natively, likely_device
+from collabsim.models import LocalModel
+from collabsim.models.weights import computes_natively, likely_device
 from collabsim.pool import Pool
 from collabsim.run_folder import RunFolder, read_json
 from collabsim.store import GenerationStore
@@ -116,7 +116,7 @@ def check_paired(system: System, items: Sequence[Item]) -> None:
 
 
 def _simulated(pool: Pool) -> Pool:
-    from collabsim.models.simulation.simulated import SimulatedModel
+    from collabsim.models import SimulatedModel
 
     return Pool({name: replace(seat, model=SimulatedModel(name=name)) for name, seat in pool.items()})
 

@@ -265,7 +265,7 @@ def _loss(config: TrainConfig, policy: Policy) -> Loss:
     loss = config.policy_loss()
     # An engine that shares the learner's weights samples from the learner's own distribution. In float32 the rest is rounding
     # that depends on the batch, and correcting it would only keep a resumed training from being the same to the last bit.
-    same = policy.model.engine_kind == "transformers" and policy.learner.dtype == "float32"
+    same = policy.shares_weights and policy.learner.dtype == "float32"
     return replace(loss, cap=None) if same else loss
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from collabsim.report.progress import progress_bar
+from collabsim.report.progress_bar import progress_bar
 
 from .metrics import TrainProgress
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 
-class TokenScorer(Protocol):
+class LogprobModel(Protocol):
     """The part of a learner that an update needs; `policy.learner.Learner` has it."""
 
     def token_logprobs(self, rows: Sequence[TokenRow], temperature: float) -> list[Tensor]:
@@ -63,7 +63,7 @@ def examples(groups: Sequence[Group], loss: Loss) -> tuple[list[Example], Advant
         [run.reward for _, run in runs],
         [group.id for group, _ in runs],
         loss.estimator,
-        called=[bool(run.rows) for _, run in runs],
+        called_R=[bool(run.rows) for _, run in runs],
     )
     rows = []
     for (group, run), advantage in zip(runs, group_advantages.values, strict=True):
@@ -94,7 +94,7 @@ def _length(example: Example) -> int:
 
 
 def update(
-    learner: TokenScorer,
+    learner: LogprobModel,
     optimizer: Optimizer,
     rows: Sequence[Example],
     loss: Loss,
@@ -103,7 +103,7 @@ def update(
     grad_clip: float | None = 1.0,
     budget: int = 8192,
     epochs: int = 1,
-    reference: TokenScorer | None = None,
+    reference: LogprobModel | None = None,
 ) -> UpdateStats:
     """Change the weights by `epochs` steps over the rows; statistics are those of the last.
 
@@ -128,15 +128,15 @@ def update(
     return stats
 
 
-def _frozen(scorer: TokenScorer, batch: Sequence[Example]) -> list[Tensor]:
+def _frozen(model: LogprobModel, batch: Sequence[Example]) -> list[Tensor]:
     import torch
 
     with torch.no_grad():
-        return scorer.token_logprobs([one.row.tokens for one in batch], batch[0].row.temperature)
+        return model.token_logprobs([one.row.tokens for one in batch], batch[0].row.temperature)
 
 
 def _backward(
-    learner: TokenScorer,
+    learner: LogprobModel,
     batch: Sequence[Example],
     loss: Loss,
     divisor: float,
@@ -165,7 +165,7 @@ def _backward(
     return results
 
 
-def _checked_norm(learner: TokenScorer, rows: Sequence[Example], grad_clip: float | None) -> float:
+def _checked_norm(learner: LogprobModel, rows: Sequence[Example], grad_clip: float | None) -> float:
     """Norm of the gradient before it is clipped. Raises `TrainingError` when it is not finite."""
     import torch
 

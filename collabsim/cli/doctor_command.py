@@ -25,8 +25,8 @@ def run() -> None:
     for column in ("", "what", "found", "to do"):
         table.add_column(column, overflow="fold")
     with Console(stderr=True).status("trying vLLM and transformers, each in a process of its own"):
-        found = list(findings())
-    for finding in found:
+        rows = list(findings())
+    for finding in rows:
         mark = "[yellow]-[/yellow]" if finding.remedy else "[green]ok[/green]"
         table.add_row(mark, *map(escape, finding))  # 'collabsim[local]' is no markup
     Console().print(table)

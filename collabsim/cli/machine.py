@@ -1,21 +1,20 @@
-"""What `collabsim doctor` says of real models: the hardware, the engines, what they read models from.
+"""Findings of `collabsim doctor` on real models: the hardware, the engines, the files that models are read from.
 
-In: this machine. Out: findings. Engines are tried in processes of their own, so what is said was seen to work; nothing heavy
-is imported here. Left out on purpose: servers and tasks (`doctor.py`).
+In: this machine. Out: findings. Engines are tried in processes of their own, so whatever is reported to work was seen to
+work; nothing heavy is imported here. Left out on purpose: servers and tasks (`doctor_command.py`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collabsim.models.engines.torch_probe import TorchProbe
-    from collabsim.models.engines.vllm_probe import VllmProbe
+    from collabsim.models.engines import EngineKind, EngineReport
 
 LOCAL = "pip install 'collabsim[local]'"
 LEAST_FREE_GIB = 2.0
@@ -47,31 +46,30 @@ def package(name: str, remedy: str, *, what: str | None = None) -> Finding:
 
 def model_findings() -> Iterator[Finding]:
     """Hardware, then engines, then formats of weights."""
-    from collabsim.models.engines.torch_probe import probe_torch
-    from collabsim.models.engines.vllm_probe import probe_vllm
+    from collabsim.models.engines import all_kinds
 
-    vllm, torch = probe_vllm(), probe_torch()
-    yield processor(vllm, torch)
+    reports = [(kind, kind.report()) for kind in all_kinds()]
+    yield processor([report for _, report in reports])
     yield memory()
-    yield accelerator(vllm, torch)
-    yield on_transformers(torch)
-    yield on_vllm(vllm)
-    yield chosen_engine(vllm, torch)
+    yield accelerator(reports)
+    for kind, report in reversed(reports):
+        yield Finding(f"local models on {kind.title}", report.summary, report.remedy)
+    yield chosen_engine(reports)
     yield gguf_files()
     yield demo_models()
     yield model_cache()
 
 
-def processor(vllm: VllmProbe, torch: TorchProbe) -> Finding:
+def processor(reports: Sequence[EngineReport]) -> Finding:
     """Its number formats, since they decide what `dtype: auto` is."""
-    from collabsim.models.weights.dtype import SHORT, computes_natively
+    from collabsim.models.weights import SHORT, computes_natively
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     native = [name for name in SHORT if computes_natively(name)]
-    said = f"{cores} cores; computes in {', '.join(['float32', *native])}"
-    if "bfloat16" not in native and vllm.device in (None, "cpu") and not torch.gpus:
-        said += "; `dtype: auto` is float32 for bfloat16 models"
-    return Finding("processor", said)
+    summary = f"{cores} cores; computes in {', '.join(['float32', *native])}"
+    if "bfloat16" not in native and not any(report.uses_gpu for report in reports):
+        summary += "; `dtype: auto` is float32 for bfloat16 models"
+    return Finding("processor", summary)
 
 
 def memory() -> Finding:
@@ -85,18 +83,13 @@ def memory() -> Finding:
     return Finding("memory", f"{free / GIB:.1f} GiB free", "end other programs before you load models" if short else "")
 
 
-def accelerator(vllm: VllmProbe, torch: TorchProbe) -> Finding:
-    """GPUs, and whether an engine can use them."""
-    cards = list(torch.gpus) or _nvidia_cards()
+def accelerator(reports: Sequence[tuple[EngineKind, EngineReport]]) -> Finding:
+    """GPUs, and whether engines can use them."""
+    cards = next((list(report.gpus) for _, report in reports if report.gpus), []) or _nvidia_cards()
     if not cards:
-        return Finding(
-            "GPU", "Apple GPU; for `device: mps` on transformers" if torch.mps else "none; models run on the CPU"
-        )
-    unused = [
-        name
-        for name, used in (("transformers", bool(torch.gpus)), ("vLLM", vllm.device not in (None, "cpu")))
-        if not used
-    ]
+        on_request = next((report.gpu_on_request for _, report in reports if report.gpu_on_request), "")
+        return Finding("GPU", on_request or "none; models run on the CPU")
+    unused = [kind.title for kind, report in reversed(reports) if not report.uses_gpu and kind.preference is not None]
     remedy = f"{' and '.join(unused)} cannot use it: in another environment, pip install vllm" if unused else ""
     return Finding("GPU", ", ".join(cards), remedy)
 
@@ -110,26 +103,10 @@ def _nvidia_cards() -> list[str]:
     return cards
 
 
-def on_transformers(torch: TorchProbe) -> Finding:
-    """The engine that runs everywhere."""
-    what = "local models on transformers"
-    if not torch.works:
-        return Finding(what, "cannot be used", f"{torch.problem}: {LOCAL}")
-    place = "cuda" if torch.gpus else "cpu"
-    return Finding(what, f"transformers {torch.transformers}, torch {torch.torch} on {place}")
-
-
-def on_vllm(vllm: VllmProbe) -> Finding:
-    """The fast engine."""
-    said = f"{vllm.version} on {vllm.device}" if vllm.works else vllm.version or "missing"
-    return Finding("local models on vLLM", said, "" if vllm.works else vllm.problem)
-
-
-def chosen_engine(vllm: VllmProbe, torch: TorchProbe) -> Finding:
+def chosen_engine(reports: Sequence[tuple[EngineKind, EngineReport]]) -> Finding:
     """What `engine: auto` comes to."""
-    if vllm.works:
-        return Finding("engine: auto", "vllm")
-    return Finding("engine: auto", "transformers" if torch.works else "none", "" if torch.works else LOCAL)
+    working = [kind.name for kind, report in reports if report.works and kind.preference is not None]
+    return Finding("engine: auto", working[0]) if working else Finding("engine: auto", "none", LOCAL)
 
 
 def gguf_files() -> Finding:
@@ -154,7 +131,7 @@ def demo_models() -> Finding:
 def model_cache() -> Finding:
     """Where converted models are kept."""
     from collabsim.errors import PrerequisiteError
-    from collabsim.models.weights.cache import cache_folder
+    from collabsim.models.weights import cache_folder
 
     try:
         folder = cache_folder()

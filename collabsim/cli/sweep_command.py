@@ -20,7 +20,7 @@ from collabsim.context import Recorder
 from collabsim.episode import Call, Reply
 from collabsim.loop import run_sync
 from collabsim.paths import user_path
-from collabsim.report.progress import RichProgress
+from collabsim.report.progress_bar import RichProgress
 from collabsim.report.terminal import show_values
 from collabsim.request import Request
 from collabsim.store import GenerationStore

@@ -20,9 +20,10 @@ from collabsim.coalitions.outcomes import Cost, OutcomeLog, was_cut
 from collabsim.coalitions.plan import Plan, make_plan
 from collabsim.coalitions.planned_runs import PlannedRun, PlannedRuns
 from collabsim.coalitions.players import Players
+from collabsim.coalitions.progress import Progress
 from collabsim.coalitions.result import SweepResult
 from collabsim.coalitions.valuation import valuate
-from collabsim.episode import Episode, RunError
+from collabsim.episode import RunError
 from collabsim.errors import MissingOutcomesError
 from collabsim.loop import run_sync
 from collabsim.run_folder import FITTED_FILE, OUTCOMES_FILE, VALUES_FILE, RunFolder, read_json, write_json
@@ -34,16 +35,6 @@ from collabsim.system.system import System
 from collabsim.tasks import Task
 
 OnMissing = Literal["refuse", "drop_items"]
-
-
-class Progress:
-    """What a sweep tells while it runs; the base class says nothing."""
-
-    def start(self, total: int, done: int) -> None:
-        """Called once, with the number of runs in the plan and of those that are there already."""
-
-    def advance(self, episode: Episode) -> None:
-        """Called after every run."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 In: a spec such as `simulated:`, `openai:NAME`, `python:package.module:attribute`, a hub id, a folder, a `.gguf` file or
 `package://PACKAGE/path`, and its options. Out: a `BaseChatModel`, with nothing loaded or connected yet. A scheme is one
-entry of `SCHEMES`. Left out on purpose: seats, sampling and prompts.
+entry of `SCHEMES`, or of the entry-point group `collabsim.models` of any package. Left out on purpose: seats, sampling and
+prompts.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from collabsim.errors import ConfigError, PrerequisiteError, nearest
+from collabsim.plugins import load, registered
+
+GROUP = "collabsim.models"
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -36,6 +40,9 @@ class ModelSpec:
     engine: str = "auto"
 
 
+Maker: TypeAlias = "Callable[[ModelSpec], BaseChatModel]"
+
+
 def resolve_model(
     spec: str,
     *,
@@ -54,13 +61,24 @@ def resolve_model(
     if not isinstance(spec, str) or not spec.strip():
         raise ConfigError(f"{where}: expected a spec such as 'simulated:' or 'openai:NAME', got {spec!r}")
     scheme, colon, target = spec.partition(":")
-    if colon and scheme not in SCHEMES and not Path(spec).expanduser().exists():
+    make = _scheme(scheme) if colon else _local
+    if make is None and Path(spec).expanduser().exists():
+        make = _local
+    if make is None:
+        known = [*SCHEMES, *(added for added in registered(GROUP) if added not in SCHEMES)]
         raise PrerequisiteError(
-            f"{where}: no way to load {spec!r}{nearest(scheme, SCHEMES)}; expected a hub id, a folder, a .gguf file, or one "
-            f"of the schemes {', '.join(f'{known}:' for known in SCHEMES)}"
+            f"{where}: no way to load {spec!r}{nearest(scheme, known)}; expected a hub id, a folder, a .gguf file, or one of "
+            f"the schemes {', '.join(f'{name}:' for name in known)}"
         )
-    make = SCHEMES.get(scheme, _local) if colon else _local
     return make(ModelSpec(spec, target, where, base_url, revision, dict(options or {}), engine))
+
+
+def _scheme(name: str) -> Maker | None:
+    """What makes models of a scheme; None for one that is not there."""
+    if name in SCHEMES:
+        return SCHEMES[name]
+    point = registered(GROUP).get(name)
+    return None if point is None else load(point, "scheme of models")
 
 
 def _simulated(model: ModelSpec) -> BaseChatModel:
@@ -111,7 +129,7 @@ def _local(model: ModelSpec) -> BaseChatModel:
     return _validated(LocalModel, model, {**told, **model.options})
 
 
-SCHEMES: dict[str, Callable[[ModelSpec], BaseChatModel]] = {
+SCHEMES: dict[str, Maker] = {
     "simulated": _simulated,
     "openai": _openai,
     "python": _python,
@@ -141,7 +159,8 @@ def _validated(kind: type[BaseChatModel], model: ModelSpec, values: Mapping[str,
     except ValidationError as error:
         first = error.errors()[0]
         option = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{model.where}: {option}: {first['msg']}, got {first['input']!r}") from error
+        problem = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"{model.where}: {option}: {problem}, got {first['input']!r}") from error
 
 
 def _check_options(model: ModelSpec, options: Iterable[str], known: list[str]) -> None:

@@ -19,7 +19,7 @@ from collabsim.request import Request, as_messages
 from collabsim.seeds import call_seed
 
 if TYPE_CHECKING:
-    from collabsim.models.merging import Recipe
+    from collabsim.models.merging import MergeRecipe
 
 OWNER = "__merge__"
 """The name that seeds merged models: one for all coalitions, so that they are paired. No seat can have this name."""
@@ -29,7 +29,7 @@ async def ask_merged(
     runtime: Any,
     seats: Sequence[str],
     messages: Any,
-    recipe: Recipe,
+    recipe: MergeRecipe,
     *,
     base: str,
     draw: int = 0,

@@ -11,7 +11,7 @@ from scripted import Scripted
 
 from collabsim import GenerationStore, Pool, Seat, SimulatedModel, System, Task, asweep, make_item, sweep
 from collabsim.coalitions.masks import names_of
-from collabsim.coalitions.sweep import Progress
+from collabsim.coalitions.progress import Progress
 from collabsim.errors import CallError, ConfigError, MissingOutcomesError, StoreError
 from collabsim.models.simulation.expectations import debate_score, vote_score
 

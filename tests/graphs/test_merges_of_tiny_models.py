@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from engines import requires
 
 from collabsim import GenerationStore, Pool, Sampling, Seat, System, make_item, sweep
 from collabsim.errors import ProtocolError
 from collabsim.models.engines import shared_engines as engines
-from collabsim.models.local import local_model as local
+from collabsim.models.engines import transformers_kind
 from collabsim.models.local.local_model import LocalModel
-from collabsim.models.merging import Recipe, merged_model
+from collabsim.models.merging import MergeRecipe, merged_model
 from collabsim.tasks import Task
 
 pytestmark = requires("torch", "transformers", "peft", "tokenizers", "safetensors")
@@ -84,7 +86,7 @@ def test_models_of_other_kinds_cannot_be_merged(seat):
     from scripted import Scripted
 
     with pytest.raises(ProtocolError, match=r"LocalModel, Scripted"):
-        merged_model([seat("one").model, Scripted("a", "5")], seat("base").model, Recipe())
+        merged_model([seat("one").model, Scripted("a", "5")], seat("base").model, MergeRecipe())
 
 
 def test_a_policy_in_training_is_not_merged_by_the_weights_of_its_folder(seat):
@@ -93,21 +95,18 @@ def test_a_policy_in_training_is_not_merged_by_the_weights_of_its_folder(seat):
 
     learner = Learning(spec=seat("one").model.spec, engine="transformers")
     with pytest.raises(ProtocolError, match="Learning, LocalModel"):
-        merged_model([learner, seat("two").model], seat("base").model, Recipe())
+        merged_model([learner, seat("two").model], seat("base").model, MergeRecipe())
 
 
 def test_a_sweep_loads_each_merge_once_and_a_finished_one_loads_nothing(system, tmp_path, monkeypatch):
     started = []
-    start = local._STARTERS["transformers"]
+    kind = transformers_kind.TRANSFORMERS
 
-    def noted(model):
-        def begin():
-            started.append(model.folder.name)
-            return start(model)()
+    def noted(settings):
+        started.append(settings.folder.name)
+        return kind.start(settings)
 
-        return begin
-
-    monkeypatch.setitem(local._STARTERS, "transformers", noted)
+    monkeypatch.setattr(transformers_kind, "TRANSFORMERS", replace(kind, start=noted))
     task = Task("sums", tuple(ITEMS))
     found = []
     for _ in range(2):

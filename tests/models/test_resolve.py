@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 
 import pytest
 from langchain_core.language_models import BaseChatModel
@@ -129,6 +130,18 @@ def test_a_new_scheme_is_one_entry(monkeypatch):
 
     monkeypatch.setitem(resolve.SCHEMES, "echo", echo)
     assert resolve_model("echo:a:b", engine="fast").responses == ["a:b", "fast"]
+
+
+def echo_of_a_package(model: ModelSpec) -> BaseChatModel:
+    return FakeListChatModel(responses=[f"package {model.target}"])
+
+
+def test_a_package_adds_a_scheme_by_an_entry_point(monkeypatch):
+    points = {"echo": EntryPoint("echo", f"{__name__}:echo_of_a_package", resolve.GROUP)}
+    monkeypatch.setattr(resolve, "registered", lambda group: points if group == resolve.GROUP else {})
+    assert resolve_model("echo:a:b").responses == ["package a:b"]
+    with pytest.raises(PrerequisiteError, match=r"did you mean 'echo'.*package:, echo:"):
+        resolve_model("ehco:a")
 
 
 def test_importing_the_module_loads_no_framework():

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import TrainingError
 from collabsim.loop import run_sync
-from collabsim.models.engines.shared_engines import retire_engine
-from collabsim.models.local.local_model import LocalModel
+from collabsim.models import LocalModel
+from collabsim.models.engines import retire_engine
 from collabsim.run_folder import RunFolder, read_json, write_json
 from collabsim.seeds import derive_seed, digest
 from collabsim.system.system import System

@@ -22,7 +22,7 @@ from collabsim.arguments import Count, checked, same_arguments
 from collabsim.context import Limits
 from collabsim.errors import ConfigError
 from collabsim.item import Item
-from collabsim.models.local.local_model import LocalModel
+from collabsim.models import LocalModel
 from collabsim.pool import Pool, as_pool
 from collabsim.run_folder import RunFolder
 from collabsim.store import GenerationStore

@@ -19,7 +19,7 @@ from ..records import Example
 from ..updates import update
 
 if TYPE_CHECKING:
-    from collabsim.models.local.local_model import LocalModel
+    from collabsim.models import LocalModel
 
     from ..policy.learner import Learner
     from .finetuning_settings import FinetuneConfig

@@ -1,32 +1,41 @@
 """Weights to a vLLM engine on GPUs, by vLLM's own weight-transfer engines.
 
-In: a learner on a GPU and an `AsyncEngine` that was started for one of two roads. `ipc`: learner and engine share one GPU,
+In: a learner on a GPU and an engine that was started for one of two roads. `ipc`: learner and engine share one GPU,
 and the engine's process reads the learner's memory through CUDA handles. `nccl`: the learner has a GPU of its own and
 broadcasts to all workers of the engine (tensor parallel). Out: as in `WeightTransfer.push`.
 
 Written against vLLM 0.32 (`vllm.distributed.weight_transfer`); its classes are looked up on use. The order of the calls is
-tested with a stand-in for the engine; the transfer itself needs a GPU, and no test here has run it. Left out on
+tested with a stand-in for the engine; the transfer itself is untested, since it needs a GPU. Left out on
 purpose: several learner processes, vLLM servers over HTTP, sparse updates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from collabsim.errors import CallError, CollabsimError
 from collabsim.loop import submit
 
-from .weight_transfer import check_reset
+from .prefix_cache import check_reset
 
 if TYPE_CHECKING:
-    from collabsim.models.engines.vllm_gpu import AsyncEngine
-
     from .learner import Learner
 
 Road = Literal["ipc", "nccl"]
 SECONDS = 600.0
 """How long the engine may take for one call of a transfer; a worker that died in a broadcast never answers."""
+
+
+class GpuEngine(Protocol):
+    """What these roads need of an engine."""
+
+    @property
+    def llm(self) -> Any:
+        """vLLM's `AsyncLLM`, whose coroutines belong on collabsim's background loop."""
+
+    def renew(self, revision: str) -> None:
+        """Say that the weights are another version now. Raises `CallError` while requests are in flight."""
 
 
 class GpuTransfer:
@@ -36,7 +45,7 @@ class GpuTransfer:
     """
 
     def __init__(
-        self, engine: AsyncEngine, road: Road, workers: int, *, connect: Callable[..., Any] | None = None
+        self, engine: GpuEngine, road: Road, workers: int, *, connect: Callable[..., Any] | None = None
     ) -> None:
         self._engine = engine
         self._road = road

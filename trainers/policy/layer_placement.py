@@ -1,8 +1,8 @@
 """One learner over several devices: its layers are spread over them in equal shares, and activations travel.
 
 In: a loaded model and the names of devices. Out: the same model, its parts in their places, by accelerate. Devices take
-turns: this is for learners that do not fit into one of them, and no step gets faster. Written for GPUs; no test has run it
-on any: with `cpu,cpu` the same hooks are in place and nothing travels. Left out on purpose: data parallel steps.
+turns: this is for learners that do not fit into one of them, and no step gets faster. Written for GPUs and tested
+with `cpu,cpu` only, where the same hooks are in place and nothing travels. Left out on purpose: data parallel steps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from collabsim.errors import ConfigError, PrerequisiteError
-from collabsim.models.weights.torch_loading import Loaded
+from collabsim.models.weights import Loaded
 
 
 def device_names(device: str) -> list[str]:

@@ -17,10 +17,8 @@ import torch
 from torch import Tensor
 
 from collabsim.errors import ConfigError, DataError
-from collabsim.models.engines.fair_lock import Turns
-from collabsim.models.weights.dtype import resolve_dtype
-from collabsim.models.weights.folder import stored_dtype
-from collabsim.models.weights.torch_loading import Loaded, load
+from collabsim.locks import FairLock
+from collabsim.models.weights import Loaded, load, resolve_dtype, stored_dtype
 from collabsim.seeds import digest
 
 from .layer_placement import device_names, split
@@ -69,9 +67,9 @@ class Learner:
         `dtype` is that of the weights held here; `auto` is float32 when they learn (in bfloat16 a step of 1e-6 is lost
         in rounding) and the folder's own under LoRA, whose adapters are float32 in any case. `autocast` computes in
         bfloat16 all the same, for scores and for what a transformers engine generates with this model.
-        `device` may be several, `cuda:0,cuda:1`: the layers are spread over them (see `splitting`). `gradient_checkpointing`
-        keeps only the borders of layers for the backward pass, at a third more time. Raises what `torch_loading.load` raises,
-        `ConfigError` for a model without output embeddings, `PrerequisiteError` without peft.
+        `device` may be several, `cuda:0,cuda:1`: the layers are spread over them (see `layer_placement`).
+        `gradient_checkpointing` keeps only the borders of layers for the backward pass, at a third more time. Raises what
+        `torch_loading.load` raises, `ConfigError` for a model without output embeddings, `PrerequisiteError` without peft.
         """
         folder = Path(folder)
         devices = device_names(device)
@@ -120,7 +118,7 @@ class Learner:
         return [parameter for parameter in self._model.parameters() if parameter.requires_grad]
 
     def score(self, rows: Sequence[TokenRow], temperature: float = 1.0) -> Scores:
-        """Log-probabilities (with gradients) and entropies of the rows' sampled tokens; see `scoring.score_rows`.
+        """Log-probabilities (with gradients) and entropies of the rows' sampled tokens; see `logprobs.score_rows`.
 
         One forward pass over all rows: what fits into memory is the caller's choice.
         """
@@ -222,7 +220,7 @@ class _Turn:
 
     def __init__(self, device: str | None) -> None:
         self.autocast = device
-        self._turns = Turns()  # fair: a busy engine would win a plain lock every time
+        self._turns = FairLock()  # fair: a busy engine would win a plain lock every time
         self._entered: Any = None
 
     def __enter__(self) -> None:

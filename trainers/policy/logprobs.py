@@ -6,6 +6,9 @@ lengths, never from the value of an id, so an end token that doubles as padding 
 model sees the positions of sampled tokens only: prompts and padding never become logits. What rows have in common from
 their start on is read once where the model can (`token_trie`). Imports torch. Left out on purpose: losses, and how rows are
 put into micro-batches.
+
+Shapes are written behind names: N rows, W their padded width, T sampled tokens (of one row, or of all rows one after the
+other), P places whose logits are computed (T, or fewer where rows share places), V entries of the vocabulary.
 """
 
 from __future__ import annotations
@@ -54,24 +57,25 @@ def score_rows(model: Any, rows: Sequence[TokenRow], temperature: float = 1.0, *
         return Scores([], [])
     vocabulary = int(model.get_input_embeddings().num_embeddings)
     _check(rows, temperature, vocabulary)
-    logits, places = _logits(model, rows, share)
-    logprobs = torch.log_softmax(logits / temperature, dim=-1)
-    entropies = _entropies(logprobs.detach())
+    logits_PV, places = _logits(model, rows, share)
+    logprobs_PV = torch.log_softmax(logits_PV / temperature, dim=-1)
+    entropies_P = _entropies(logprobs_PV.detach())
     lengths = [len(row.ids) for row in rows]
-    at = torch.tensor([place for line in places for place in line], device=model.device)
-    ids = torch.tensor([token for row in rows for token in row.ids], device=model.device)
-    return Scores(list(logprobs[at, ids].split(lengths)), list(entropies[at].split(lengths)))
+    places_T = torch.tensor([place for line in places for place in line], device=model.device)
+    ids_T = torch.tensor([token for row in rows for token in row.ids], device=model.device)
+    logprobs_T, entropies_T = logprobs_PV[places_T, ids_T], entropies_P[places_T]
+    return Scores(list(logprobs_T.split(lengths)), list(entropies_T.split(lengths)))
 
 
 def _logits(model: Any, rows: Sequence[TokenRow], share: bool) -> tuple[Tensor, list[list[int]]]:
-    """Float32 logits [places, vocabulary], and for each row the places that predict its ids."""
+    """Float32 logits [P, V], and for each row the places that predict its ids."""
     if share and len(rows) > 1 and max(len(row.prompt_ids) + len(row.ids) for row in rows) <= _window(model):
         tries = list(tries_of(rows, _LONGEST * int(model.config.get_text_config().hidden_size)))
         if worth_sharing(rows, [trie for _, trie in tries]):
             return _shared_logits(model, tries)
-    logits = _sampled_logits(model, rows)
+    logits_TV = _sampled_logits(model, rows)
     ends = torch.tensor([len(row.ids) for row in rows]).cumsum(0).tolist()
-    return logits, [list(range(end - len(row.ids), end)) for row, end in zip(rows, ends, strict=True)]
+    return logits_TV, [list(range(end - len(row.ids), end)) for row, end in zip(rows, ends, strict=True)]
 
 
 def _check(rows: Sequence[TokenRow], temperature: float, vocabulary: int) -> None:
@@ -90,18 +94,18 @@ def _check(rows: Sequence[TokenRow], temperature: float, vocabulary: int) -> Non
 
 
 def _sampled_logits(model: Any, rows: Sequence[TokenRow]) -> Tensor:
-    """Float32 logits of all sampled tokens, row after row: [tokens, vocabulary]."""
+    """Float32 logits of all sampled tokens, row after row: [T, V]."""
     tokens = [[*row.prompt_ids, *row.ids[:-1]] for row in rows]  # nothing follows the last id
     width = max(map(len, tokens))
-    padded = [line + [_PADDING] * (width - len(line)) for line in tokens]
+    padded_NW = [line + [_PADDING] * (width - len(line)) for line in tokens]
     places = [
         number * width + place
         for number, (row, line) in enumerate(zip(rows, tokens, strict=True))
         for place in range(len(row.prompt_ids) - 1, len(line))
     ]
-    chosen = torch.tensor(places, device=model.device)
-    with _head_sees_only(model, chosen):
-        output = model(input_ids=torch.tensor(padded, device=model.device), use_cache=False)
+    places_T = torch.tensor(places, device=model.device)
+    with _head_sees_only(model, places_T):
+        output = model(input_ids=torch.tensor(padded_NW, device=model.device), use_cache=False)
     return torch.as_tensor(output.logits).squeeze(0).float()
 
 
@@ -120,17 +124,18 @@ def _shared_logits(model: Any, tries: Sequence[tuple[list[int], TokenTrie]]) -> 
 
 def _inputs(tries: Sequence[TokenTrie], width: int, model: Any) -> dict[str, Tensor]:
     """Tries as a padded batch; padding sees itself, lest a line without any weight become NaN."""
-    ids = torch.full((len(tries), width), _PADDING)
-    positions = torch.zeros((len(tries), width), dtype=torch.long)
-    mask = torch.eye(width, dtype=torch.bool).repeat(len(tries), 1, 1, 1)
+    ids_NW = torch.full((len(tries), width), _PADDING)
+    positions_NW = torch.zeros((len(tries), width), dtype=torch.long)
+    mask_N1WW = torch.eye(width, dtype=torch.bool).repeat(len(tries), 1, 1, 1)
     for number, trie in enumerate(tries):
         size = len(trie.ids)
-        ids[number, :size] = torch.tensor(trie.ids)
-        positions[number, :size] = torch.tensor(trie.positions)
-        mask[number, 0, :size, :size] = torch.from_numpy(trie.visible())
+        ids_NW[number, :size] = torch.tensor(trie.ids)
+        positions_NW[number, :size] = torch.tensor(trie.positions)
+        mask_N1WW[number, 0, :size, :size] = torch.from_numpy(trie.visible())
     if model.config.get_text_config()._attn_implementation == "eager":
-        mask = torch.zeros(mask.shape, dtype=model.dtype).masked_fill(~mask, torch.finfo(model.dtype).min)
-    inputs = {"input_ids": ids, "position_ids": positions, "attention_mask": mask}
+        lowest = torch.finfo(model.dtype).min
+        mask_N1WW = torch.zeros(mask_N1WW.shape, dtype=model.dtype).masked_fill(~mask_N1WW, lowest)
+    inputs = {"input_ids": ids_NW, "position_ids": positions_NW, "attention_mask": mask_N1WW}
     return {name: tensor.to(model.device) for name, tensor in inputs.items()}
 
 
@@ -147,12 +152,12 @@ def can_share(model: Any) -> bool:
     last = int(model.get_input_embeddings().num_embeddings) - 1
     one, other = ([TokenRow((1, 2, 3), (first, 1)), TokenRow((1, 2, 3), (0, 2))] for first in (last, last - 1))
     with torch.no_grad():
-        (left, places), (right, _) = (_shared_logits(model, [([0, 1], trie_of(rows))]) for rows in (one, other))
-        plain = _sampled_logits(model, one)
-    second = left[places[1]]
-    tolerance = 1e-3 if left.dtype == model.dtype else 0.1
-    apart = torch.equal(second, right[places[1]])
-    return apart and bool(torch.allclose(second, plain[2:], atol=tolerance, rtol=tolerance))
+        (left_PV, places), (right_PV, _) = (_shared_logits(model, [([0, 1], trie_of(rows))]) for rows in (one, other))
+        plain_TV = _sampled_logits(model, one)
+    second_TV = left_PV[places[1]]
+    tolerance = 1e-3 if left_PV.dtype == model.dtype else 0.1
+    apart = torch.equal(second_TV, right_PV[places[1]])
+    return apart and bool(torch.allclose(second_TV, plain_TV[2:], atol=tolerance, rtol=tolerance))
 
 
 def _window(model: Any) -> float:
@@ -163,8 +168,8 @@ def _window(model: Any) -> float:
 
 
 @contextmanager
-def _head_sees_only(model: Any, places: Tensor) -> Iterator[None]:
-    """Let the output embedding read the hidden states at `places` of the flattened batch.
+def _head_sees_only(model: Any, places_P: Tensor) -> Iterator[None]:
+    """Let the output embedding read the hidden states at `places_P` of the flattened batch.
 
     A hook, and not a call of the decoder followed by the head: what an architecture does between the two and afterwards
     (scaling, soft caps) stays its own.
@@ -172,7 +177,7 @@ def _head_sees_only(model: Any, places: Tensor) -> Iterator[None]:
 
     def choose(_: Any, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         hidden, *others = inputs
-        return (hidden.flatten(0, 1).index_select(0, places.to(hidden.device)).unsqueeze(0), *others)
+        return (hidden.flatten(0, 1).index_select(0, places_P.to(hidden.device)).unsqueeze(0), *others)
 
     hook = model.get_output_embeddings().register_forward_pre_hook(choose)
     try:
@@ -181,7 +186,7 @@ def _head_sees_only(model: Any, places: Tensor) -> Iterator[None]:
         hook.remove()
 
 
-def _entropies(logprobs: Tensor) -> Tensor:
-    """Entropy of each row of [tokens, vocabulary], in nats."""
-    parts = [torch.special.entr(part.exp()).sum(-1) for part in logprobs.split(_CHUNK)]
+def _entropies(logprobs_PV: Tensor) -> Tensor:
+    """Entropies in nats, [P]."""
+    parts = [torch.special.entr(part.exp()).sum(-1) for part in logprobs_PV.split(_CHUNK)]
     return torch.cat(parts)

@@ -2,7 +2,7 @@
 
 In: a model's spec. Out: a chat model for a seat, a learner for the optimiser, and `push`, which puts the learner's
 weights into the running engine: calls under way end first, weights are replaced in place, what was cached from old ones
-goes, the revision grows, and a canary (log-probabilities of a few tokens) must come out of the engine as out of the
+goes, the revision grows, and a check follows: log-probabilities of a few tokens must come out of the engine as out of the
 learner. Left out on purpose: rollouts, losses, the loop. Nothing here imports torch before a policy is opened.
 """
 
@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from collabsim.errors import CallError, CollabsimError, ConfigError
 from collabsim.loop import background_loop
-from collabsim.models.local.local_model import LocalModel
+from collabsim.models import LocalModel
 from collabsim.seeds import digest
 
 from .call_gate import Gate
 from .policy_engine import open_engine
 from .policy_model import PolicyModel
-from .push_check import Canary
+from .push_check import PushCheck
 
 if TYPE_CHECKING:
-    from collabsim.models.engines.engine import Engine
+    from collabsim.models.engines import Engine
 
     from .learner import Learner
     from .lora import LoraSettings
@@ -42,7 +42,7 @@ class Push(NamedTuple):
     seconds: float
     """From the closing of the gate to its opening, waiting included."""
     gap: float
-    """Mean distance of the canary's log-probabilities between engine and learner, in nats."""
+    """Mean distance of log-probabilities between engine and learner, in nats; see `push_check.py`."""
 
 
 class Policy:
@@ -56,28 +56,29 @@ class Policy:
         self.engine = engine
         self.gate = Gate()
         self._transfer = transfer
-        self._shared = getattr(engine, "model", None) is learner.loaded.model
+        self.shares_weights = getattr(engine, "model", None) is learner.loaded.model
+        """Whether the engine generates with the learner's own tensors."""
         self._problem: str | None = None
         self._pushed = self._started = (learner.version, learner.restored)
-        self._canary = Canary(model.prompter, engine, learner)
-        self._canary.gap()
+        self._check = PushCheck(model.prompter, engine, learner)
+        self._check.gap()
 
     @classmethod
     def open(
         cls,
         spec: str | Path | LocalModel,
         *,
-        engine: Literal["auto", "vllm", "transformers"] = "auto",
+        engine: str = "auto",
         lora: LoraSettings | None = None,
         dtype: str = "auto",
         device: str = "auto",
         engine_dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto",
         autocast: bool = False,
         gradient_checkpointing: bool = False,
-        transfer: Literal["auto", "ipc", "nccl"] = "auto",
+        transfer: str = "auto",
         **settings: Any,
     ) -> Policy:
-        """Load a model twice, to learn and to speak (once, with the transformers engine: the learner speaks itself).
+        """Load a model twice, to learn and to speak (once, where the engine shares weights: the learner speaks itself).
 
         `spec` is a hub id, folder, `.gguf`, `package://...` or a `LocalModel`, whose own settings then hold (`engine`,
         `engine_dtype` and `settings` go with a plain spec only). `dtype`, `device`, `autocast` and
@@ -118,7 +119,7 @@ class Policy:
             return self._problem
         if self.learner.restored != self._pushed[1]:
             return "the learner's weights were restored and the engine still has older ones; push first"
-        if self._shared and self.learner.version != self._pushed[0]:
+        if self.shares_weights and self.learner.version != self._pushed[0]:
             return "the learner's weights were changed under the engine that shares them; push first"
         return None
 
@@ -127,7 +128,7 @@ class Policy:
 
         `revision` is a whole number as a string; None is one more than now. After a resume, push the checkpoint's. Calls
         under way are waited for, at most `timeout` seconds; new ones wait. Blocks: from a coroutine use `apush`. Raises
-        `CallError` when calls do not end, the engine refuses, or the canary disagrees; in the last two cases the policy
+        `CallError` when calls do not end, the engine refuses, or the check disagrees; in the last two cases the policy
         refuses calls until a push succeeds.
         """
         _refuse_on_loop()
@@ -139,7 +140,7 @@ class Policy:
             try:
                 self._transfer.push(self.learner, following)
                 self._pushed = (self.learner.version, self.learner.restored)
-                gap = self._canary.gap()
+                gap = self._check.gap()
             except BaseException as error:
                 self._problem = f"the push of revision {following} failed ({error}); push again, or open a new policy"
                 raise
@@ -173,7 +174,7 @@ class Policy:
         learner, model = self.learner, self.model
         if self._pushed == self._started and not learner.autocast:
             return model.identity_of_files
-        spoken = [model.prompter.digest, model.engine_kind, model.number_format, learner.autocast]
+        spoken = [model.prompter.digest, model.engine_kind.name, model.number_format, learner.autocast]
         return digest(["policy", learner.content_hash(), *spoken])
 
     def save(self, folder: Path | str) -> None:

@@ -1,21 +1,23 @@
-"""What a policy is opened with: its learner, its engine, and the road between the two.
+"""The opening of a policy: its learner, its engine, and what sends weights from one to the other.
 
-In: the settings of a local model and of a learner. Out: all three, running. On a CPU, vLLM runs in this process; on GPUs
-in its own, with weights sent by IPC (one GPU for both) or NCCL (a GPU for the learner); with transformers, the learner's own
-model generates. Left out on purpose: everything that happens later.
+In: the settings of a local model and of a learner. Out: all three, running. The model's kind of engine names the road of the
+weights (`weight_roads.py`): on some the engine generates with the learner's own tensors, on others it holds a copy. Left out
+on purpose: everything that happens later.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.errors import ConfigError
+
+from .weight_roads import Road, road_named
 
 if TYPE_CHECKING:
-    from collabsim.models.engines.engine import Engine
+    from collabsim.models.engines import Engine
 
-    from .gpu_transfer import Road
     from .learner import Learner
     from .lora import LoraSettings
     from .policy_model import PolicyModel
@@ -25,106 +27,60 @@ if TYPE_CHECKING:
 def open_engine(
     model: PolicyModel, *, lora: LoraSettings | None, transfer: str, device: str, **learner_settings: Any
 ) -> tuple[Learner, Engine, WeightTransfer]:
-    """Learner, engine and road for `model`; `learner_settings` and `device` are those of `Learner.load`.
+    """Learner, engine and transfer for `model`; `learner_settings` and `device` are those of `Learner.load`.
 
     Raises `ConfigError` for settings that do not go together, and what loading raises.
     """
+    kind = model.engine_kind
+    if kind.weight_road is None:
+        raise ConfigError(
+            f"{model.spec}: the engine {kind.name!r} cannot speak for a model that learns; set another `engine` for this "
+            "seat"
+        )
+    name = kind.weight_road(model.spec, model.tensor_parallel, transfer)
+    road = road_named(name)
+    if road.shares_weights:
+        learner = _sharing_learner(model, device, lora=lora, **learner_settings)
+        settings = replace(model.engine_settings(), weight_road=name, loaded=learner.loaded, during=learner.turn)
+    else:
+        learner = _sending_learner(model, road, device, lora=lora, **learner_settings)
+        settings = replace(model.engine_settings(), weight_road=name)
+    engine = kind.start(settings)
+    return learner, engine, road.transfer(engine, model.tensor_parallel)
+
+
+def _sharing_learner(model: PolicyModel, device: str, **learner_settings: Any) -> Learner:
+    """A learner whose own model generates: on one device, in its own number format, which becomes the policy's."""
     from .layer_placement import device_names
     from .learner import Learner
 
-    folder = Path(model.folder.path)
-    if model.engine_kind == "transformers":
-        place = device if device != "auto" else model.device
-        if len(device_names(place)) > 1:
-            raise ConfigError(
-                f"train.device: with `engine: transformers` the learner itself speaks, from one device, got {place}; name "
-                "one, or set `engine: vllm`"
-            )
-        learner = Learner.load(folder, lora=lora, device=place, **learner_settings)
-        return learner, *_shared(model, learner)
-    road = _road(model, transfer)
-    if road == "nccl" and device == "auto":
-        device = f"cuda:{model.tensor_parallel}"  # the engine takes the first ones
-    learner = Learner.load(folder, lora=lora, device=device, **learner_settings)
-    check_names(folder, learner)
-    return learner, *_vllm(model, road)
-
-
-def _shared(model: PolicyModel, learner: Learner) -> tuple[Engine, WeightTransfer]:
-    from collabsim.models.engines.transformers_engine import TransformersEngine
-
-    from .weight_transfer import SharedWeights
-
+    name = model.engine_kind.name
+    place = device if device != "auto" else model.device
+    if len(device_names(place)) > 1:
+        raise ConfigError(
+            f"train.device: with `engine: {name}` the learner itself speaks, from one device, got {place}; name one, or set "
+            "`engine: vllm`"
+        )
+    learner = Learner.load(Path(model.folder.path), device=place, **learner_settings)
     if model.dtype not in ("auto", learner.weight_dtype):
         raise ConfigError(
-            f"{model.spec}: with `engine: transformers` the learner itself speaks, in {learner.weight_dtype}; leave the "
-            f"engine's dtype {model.dtype} out, or set the learner's"
+            f"{model.spec}: with `engine: {name}` the learner itself speaks, in {learner.weight_dtype}; leave the engine's "
+            f"dtype {model.dtype} out, or set the learner's"
         )
     model.dtype = cast(Any, learner.weight_dtype)  # part of the identity
-    engine = TransformersEngine(
-        learner.folder,
-        max_model_len=model.max_model_len,
-        threads=model.threads,
-        loaded=learner.loaded,
-        during=learner.turn,
-    )
-    return engine, SharedWeights(engine)
+    return learner
 
 
-def _vllm(model: PolicyModel, road: Road | None) -> tuple[Engine, WeightTransfer]:
-    from collabsim.models.engines.vllm_cpu import InProcessEngine
-    from collabsim.models.engines.vllm_engine import vllm_engine
-    from collabsim.models.engines.vllm_gpu import AsyncEngine
+def _sending_learner(model: PolicyModel, road: Road, device: str, **learner_settings: Any) -> Learner:
+    """A learner beside an engine that holds a copy of its weights."""
+    from .learner import Learner
 
-    from .gpu_transfer import GpuTransfer
-    from .weight_transfer import InPlaceReload
-
-    engine = vllm_engine(
-        Path(model.folder.path),
-        dtype=model.number_format,
-        max_model_len=model.max_model_len,
-        kv_space_gib=model.kv_space_gib,
-        tensor_parallel=model.tensor_parallel,
-        gpu_memory=model.gpu_memory,
-        weight_transfer=road,
-    )
-    if road is not None:
-        return engine, GpuTransfer(cast(AsyncEngine, engine), road, model.tensor_parallel)
-    return engine, InPlaceReload(cast(InProcessEngine, engine))
-
-
-def _road(model: PolicyModel, transfer: str) -> Road | None:
-    """The road to a GPU engine; None on a CPU."""
-    from collabsim.models.engines.vllm_probe import probe_vllm
-
-    found = probe_vllm()
-    if not found.works:
-        raise PrerequisiteError(f"{model.spec}: {found.problem}; or set `engine: transformers`")
-    import torch
-
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if not gpus:
-        if transfer != "auto":
-            raise ConfigError(f"transfer {transfer!r} is a road between GPUs, and there is none here; leave it out")
-        return None
-    return choose_road(transfer, gpus, model.tensor_parallel)
-
-
-def choose_road(transfer: str, gpus: int, workers: int) -> Road:
-    """`nccl` where a GPU is left beside the engine's `workers`, else `ipc`. Raises `ConfigError` for what cannot be."""
-    spare = gpus > workers
-    road: Road = "nccl" if transfer == "nccl" or (transfer == "auto" and spare) else "ipc"
-    if road == "nccl" and not spare:
-        raise ConfigError(
-            f"transfer 'nccl' needs a GPU for the learner beside the {workers} of the engine, got {gpus}; lower "
-            "tensor_parallel, or use 'ipc'"
-        )
-    if road == "ipc" and workers > 1:
-        raise ConfigError(
-            f"transfer 'ipc' puts learner and engine on one GPU, got tensor_parallel {workers}; set it to 1, or leave a "
-            "GPU free"
-        )
-    return road
+    if road.own_gpu and device == "auto":
+        device = f"cuda:{model.tensor_parallel}"  # the engine takes the first ones
+    folder = Path(model.folder.path)
+    learner = Learner.load(folder, device=device, **learner_settings)
+    check_names(folder, learner)
+    return learner
 
 
 def check_names(folder: Path, learner: Learner) -> None:

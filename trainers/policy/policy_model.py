@@ -2,7 +2,7 @@
 
 In: requests, as for any local model. Out: replies with exact ids, log-probabilities of the sampled distribution and the
 revision that spoke. Calls wait while weights are replaced. While it learns, the model has no identity, so that no store
-keeps on disk what it said; a frozen one has the content of its weights for identity. Left out on purpose: how weights get
+keeps its replies on disk; a frozen one has the content of its weights for identity. Left out on purpose: how weights get
 into the engine (see `policy.py`).
 """
 
@@ -15,8 +15,8 @@ from pydantic import PrivateAttr
 
 from collabsim.episode import Reply
 from collabsim.errors import CallError
-from collabsim.models.engines.engine import Engine
-from collabsim.models.local.local_model import LocalModel
+from collabsim.models import LocalModel
+from collabsim.models.engines import Engine
 from collabsim.request import Request
 
 from .call_gate import Gate

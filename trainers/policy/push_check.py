@@ -1,9 +1,9 @@
-"""A canary: the same tokens must be as likely to the engine as to the learner, or the engine has other weights.
+"""A check after each push of weights: the same tokens must be as likely to the engine as to the learner.
 
-In: an engine and a learner. Out: the mean distance of their log-probabilities over a short greedy reply. It finds weights
-that did not arrive, arrived in part or under a wrong name, and keys and values of older ones in a prefix cache. What it
-cannot find is a change smaller than the noise of the dtype: in bfloat16 one step at a small learning rate. Left out on
-purpose: what to do about it.
+In: an engine and a learner. Out: the mean distance of their log-probabilities over a short greedy reply. It detects weights
+that did not arrive, arrived in part or under a wrong name, and keys and values of older ones in a prefix cache. It cannot
+detect a change smaller than the noise of the dtype: in bfloat16 one step at a small learning rate. Left out on purpose: what
+to do about a difference.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from collabsim.errors import CallError
-from collabsim.models.engines.engine import Engine, TokenRequest
+from collabsim.models.engines import Engine, TokenRequest
 from collabsim.request import Message, Sampling
 
 from .token_row import TokenRow
 
 if TYPE_CHECKING:
-    from collabsim.models.local.template import Prompter
+    from collabsim.models import Prompter
 
     from .learner import Learner
 
 TOLERANCE = {"float32": 1e-3, "float16": 0.1, "bfloat16": 0.25}
-"""Nats a token, in the mean. Seen between vLLM and transformers: below 2e-5 in float32, 0.04 in bfloat16."""
+"""Nats a token, in the mean. Measured between vLLM and transformers: below 2e-5 in float32, 0.04 in bfloat16."""
 TOKENS = 4
 SECONDS = 300.0
 _QUESTION = "Say in a few words what this is: a canary in a coal mine."
 
 
-class Canary:
+class PushCheck:
     """Asks one fixed prompt, always the same ids, so that a stale prefix cache would answer from it."""
 
     def __init__(self, prompter: Prompter, engine: Engine, learner: Learner) -> None:
@@ -42,14 +42,14 @@ class Canary:
         """Mean distance in nats. Raises `CallError` when it is beyond what the dtypes explain, or the engine fails."""
         import torch
 
-        asked = TokenRequest(self._prompt, Sampling(temperature=0, max_tokens=self._tokens), seed=0)
-        said = self._engine.submit(asked).result(SECONDS)
+        request = TokenRequest(self._prompt, Sampling(temperature=0, max_tokens=self._tokens), seed=0)
+        reply = self._engine.submit(request).result(SECONDS)
         with torch.no_grad():
-            (own,) = self._learner.token_logprobs([TokenRow(self._prompt, said.ids)])
-        distances: list[float] = [abs(a - b) for a, b in zip(said.logprobs, own.tolist(), strict=True)]
+            (own_T,) = self._learner.token_logprobs([TokenRow(self._prompt, reply.ids)])
+        distances: list[float] = [abs(a - b) for a, b in zip(reply.logprobs, own_T.tolist(), strict=True)]
         gap = sum(distances) / len(distances)
-        spoken = str(getattr(self._engine, "dtype", self._learner.dtype))
-        allowed = max(TOLERANCE[self._learner.dtype], TOLERANCE[spoken])
+        engine_dtype = str(getattr(self._engine, "dtype", self._learner.dtype))
+        allowed = max(TOLERANCE[self._learner.dtype], TOLERANCE[engine_dtype])
         if not gap <= allowed:  # not a number is not within
             raise CallError(
                 f"expected engine and learner to agree on {len(distances)} log-probabilities to {allowed} nats, they "

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from collabsim.errors import DataError
-from collabsim.models.weights.folder import tokenizer_files
+from collabsim.models.weights import tokenizer_files
 
 _KEPT = ("generation_config.json",)
 _PREVIOUS = ".previous"
@@ -32,10 +32,10 @@ WRITE_ERRORS = (OSError, RuntimeError, SafetensorError)
 def checkpoint_dtype(folder: Path) -> torch.dtype:
     """The dtype that the weights of a folder are kept in, by its config; float32 when that does not say."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    found: Any = None
+    dtype_name: Any = None
     for place in (config.get("text_config") or {}, config):
-        found = found or place.get("dtype") or place.get("torch_dtype")
-    dtype = getattr(torch, str(found or "float32"), None)
+        dtype_name = dtype_name or place.get("dtype") or place.get("torch_dtype")
+    dtype = getattr(torch, str(dtype_name or "float32"), None)
     return dtype if isinstance(dtype, torch.dtype) else torch.float32
 
 

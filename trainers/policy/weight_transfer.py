@@ -7,13 +7,15 @@ Left out on purpose: GPUs (see `gpu_transfer.py`), waiting for requests, and the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from collabsim.errors import CallError, CollabsimError
 
+from .prefix_cache import check_reset
+
 if TYPE_CHECKING:
-    from collabsim.models.engines.transformers_engine import TransformersEngine
-    from collabsim.models.engines.vllm_cpu import InProcessEngine
+    from concurrent.futures import Future
 
     from .learner import Learner
 
@@ -32,10 +34,24 @@ class WeightTransfer(Protocol):
         """Free what the road takes up; the engine stays."""
 
 
+class RenewableEngine(Protocol):
+    """An engine that generates with tensors which others change."""
+
+    def renew(self, revision: str) -> None:
+        """Say that the weights are another version now. Raises `CallError` while requests are in flight."""
+
+
+class ReloadableEngine(Protocol):
+    """vLLM's engine in this process."""
+
+    def apply(self, function: Callable[[Any], Any], *, revision: str | None = None) -> Future[Any]:
+        """Call `function` with vLLM's `LLMEngine` between two steps; the weights are `revision` from then on."""
+
+
 class SharedWeights:
     """The engine generates with the learner's own tensors: there is nothing to move."""
 
-    def __init__(self, engine: TransformersEngine) -> None:
+    def __init__(self, engine: RenewableEngine) -> None:
         self._engine = engine
 
     def push(self, learner: Learner, revision: str) -> None:
@@ -54,7 +70,7 @@ class InPlaceReload:
     first name only.
     """
 
-    def __init__(self, engine: InProcessEngine) -> None:
+    def __init__(self, engine: ReloadableEngine) -> None:
         self._engine = engine
 
     def push(self, learner: Learner, revision: str) -> None:
@@ -93,12 +109,3 @@ def _pack_tied(model: Any) -> None:
         if id(weight) in seen:
             layer.quant_method.process_weights_after_loading(layer)
         seen.add(id(weight))
-
-
-def check_reset(emptied: bool) -> None:
-    """Raises `CallError` unless vLLM says that its prefix cache was emptied: it refuses while requests use it."""
-    if not emptied:
-        raise CallError(
-            "expected vLLM to empty its prefix cache after new weights, it refused: requests still hold parts of it; push "
-            "when no call is under way"
-        )

@@ -115,8 +115,10 @@ def as_reply(message: BaseMessage, revision: str = "0", seconds: float = 0.0) ->
 
 def _finish(metadata: Mapping[str, Any]) -> str:
     """The finish reason in our words; anything that is neither a cut nor a filter is `stop`."""
-    said = next((metadata[key] for key in ("finish_reason", "stop_reason", "done_reason") if metadata.get(key)), "stop")
-    return next((ours for ours, theirs in _FINISH.items() if str(said).lower() in theirs), "stop")
+    reason = next(
+        (metadata[key] for key in ("finish_reason", "stop_reason", "done_reason") if metadata.get(key)), "stop"
+    )
+    return next((ours for ours, theirs in _FINISH.items() if str(reason).lower() in theirs), "stop")
 
 
 def describe(model: BaseChatModel) -> str:

@@ -1,4 +1,4 @@
-"""What the rest of collabsim needs of a model: an identity, a revision, and an answer to a typed request.
+"""The interface of a model to the rest of collabsim: an identity, a revision, and an answer to a typed request.
 
 Any LangChain `BaseChatModel` will do. Models of our own (simulated ones, in-process engines) also offer `areply`, which
 takes a `Request` and keeps token ids and log-probabilities; the rest are spoken to through LangChain's own interface.

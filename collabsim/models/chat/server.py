@@ -1,9 +1,9 @@
 """Models behind an OpenAI-compatible server, through langchain-openai.
 
 In: model name, address, and how patient to be. Out: a chat model whose identity is known without a connection: a hash
-of address, name and the user's `revision`. One retry layer (here; the SDK's is off): lost connections, timeouts, 408,
-409, 429 and 5xx are retried with jitter, `Retry-After` is honoured, all within one budget of seconds; everything else
-fails at once. Left out on purpose: token ids, log-probabilities, tools, the Responses API.
+of address, name and the user's `revision`. One retry layer (`call_failures.Retries`; the SDK's is off): lost connections,
+timeouts, 408, 409, 429 and 5xx are retried with jitter, `Retry-After` is honoured, all within one budget of seconds;
+everything else fails at once. Left out on purpose: token ids, log-probabilities, tools, the Responses API.
 
 The server's own sampling defaults are never in force: temperature, top_p, max_tokens and seed are always sent. A seed
 makes a server repeat itself at best, so reproducibility comes from the generation store.
@@ -23,11 +23,10 @@ from urllib.parse import urlsplit
 
 from langchain_core.messages import AIMessage
 from pydantic import ConfigDict, Field, PrivateAttr
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
 
 from collabsim.episode import Reply
 from collabsim.errors import PrerequisiteError
-from collabsim.models.chat.call_failures import call_error, is_transient, is_unreachable, retry_after
+from collabsim.models.chat.call_failures import Retries
 from collabsim.models.chat.langchain_model import as_reply
 from collabsim.models.chat.typed_model import TypedChatModel
 from collabsim.request import Request
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 KEY_VARIABLE = "OPENAI_API_KEY"
-FIRST_CONTACT_SECONDS = 15.0
-"""How long a server that has never answered is waited for: a wrong address should not cost a whole retry budget."""
-LONGEST_BACKOFF_SECONDS = 30.0
 
 
 class ServerModel(TypedChatModel):
@@ -86,47 +82,21 @@ class ServerModel(TypedChatModel):
         """
         async with self._line() as chat:
             started = time.perf_counter()
-            message = await self._retrying(chat, request)
+            message = await self._asked(chat, request)
             reply = as_reply(message, self.revision, time.perf_counter() - started)
         self._answered = True
         self._notice(reply.served_by)
         return reply
 
-    async def _retrying(self, chat: BaseChatOpenAI, request: Request) -> AIMessage:
-        body = self._body(request)
-        stop = list(request.sampling.stop) or None
-        retrying = AsyncRetrying(
-            retry=retry_if_exception(is_transient), wait=self._wait, stop=self._over_budget, reraise=True
-        )
-        try:
-            # No callbacks: see `chat.areply`.
-            return await retrying(chat.ainvoke, list(request.messages), config={"callbacks": []}, stop=stop, **body)
-        except Exception as error:
-            raise call_error(self._tried(error, retrying.statistics), error) from error
+    async def _asked(self, chat: BaseChatOpenAI, request: Request) -> AIMessage:
+        """The server's message, after retries within the budget."""
+        body, stop = self._body(request), list(request.sampling.stop) or None
 
-    def _tried(self, error: Exception, statistics: dict[str, Any]) -> str:
-        """Who failed, and for transient failures how patiently it was asked."""
-        if not is_transient(error):
-            return self._speaker
-        asked = retry_after(error)
-        wish = f", the server asks to wait {asked:.0f} s" if asked else ""
-        return f"{self._speaker}, {statistics['attempt_number']} attempts, retry_budget {self.retry_budget:g} s{wish}"
+        async def call() -> AIMessage:
+            # No callbacks: see `langchain_model.areply`.
+            return await chat.ainvoke(list(request.messages), config={"callbacks": []}, stop=stop, **body)
 
-    def _wait(self, state: RetryCallState) -> float:
-        """Seconds until the next attempt: what the server asks for, else random exponential; jitter in both."""
-        backoff = wait_random_exponential(multiplier=self.backoff, max=LONGEST_BACKOFF_SECONDS)
-        error = state.outcome.exception() if state.outcome else None
-        asked = retry_after(error) if error else None
-        if asked is None:
-            return backoff(state)
-        return asked + wait_random_exponential(multiplier=self.backoff, max=self.backoff)(state)
-
-    def _over_budget(self, state: RetryCallState) -> bool:
-        """Whether the next attempt would start too late."""
-        error = state.outcome.exception() if state.outcome else None
-        never_met = error is not None and is_unreachable(error) and not self._answered
-        budget = min(self.retry_budget, FIRST_CONTACT_SECONDS) if never_met else self.retry_budget
-        return (state.seconds_since_start or 0.0) + state.upcoming_sleep >= budget
+        return await Retries(self.retry_budget, self.backoff, lambda: self._answered).run(self._speaker, call)
 
     def _body(self, request: Request) -> dict[str, Any]:
         """Settings of one request. A greedy one is the same for every seed, as in the store's key."""

@@ -22,7 +22,7 @@ _KEYWORDS = ("temperature", "top_p", "top_k", "max_tokens")
 
 
 class TypedChatModel(BaseChatModel):
-    """A chat model that answers typed requests itself; see `models.base.TypedModel` for the contract."""
+    """A chat model that answers typed requests itself; see `reply.TypedModel` for the contract."""
 
     @property
     def identity(self) -> str:

@@ -1,7 +1,8 @@
-"""What a local engine is: token ids in, token ids and log-probabilities out.
+"""The interface of local engines: token ids in, token ids and log-probabilities out.
 
-In: a `TokenRequest`. Out: a future of a `Generation`. Engines know nothing of chat templates, seats or stores: `local.py`
-renders messages to ids and asks. Nothing is bound to an event loop: futures are `concurrent.futures.Future`s.
+In: a `TokenRequest`. Out: a future of a `Generation`. Engines know nothing of chat templates, seats or stores:
+`local_model.py` renders messages to ids and asks. Nothing is bound to an event loop: futures are
+`concurrent.futures.Future`s.
 """
 
 from __future__ import annotations

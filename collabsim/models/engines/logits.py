@@ -3,7 +3,7 @@
 In: token ids. Out: log-probabilities over a vocabulary. A `LogitModel` renders prompts and opens sessions; a session holds
 the keys and values of one text. Vocabularies are compared token by token: two models of 152,000 logits each may differ
 in what the ids mean, and two of different widths (padding) may mean the same. Left out on purpose: how members are
-combined (`joint.py`), and batching of texts.
+combined (`joint_model.py`), and batching of texts.
 """
 
 from __future__ import annotations
@@ -45,6 +45,25 @@ class LogitSession(Protocol):
 
         Raises `CallError` when the model fails.
         """
+
+
+class LogitEngine(Protocol):
+    """What a running engine offers where its kind `shows_logits`."""
+
+    tokenizer: Any
+    """A transformers tokenizer."""
+    end_ids: frozenset[int]
+
+    @property
+    def max_model_len(self) -> int:
+        """Longest prompt plus reply, in tokens."""
+
+    @property
+    def logit_count(self) -> int:
+        """Width of its next-token distributions, padding included."""
+
+    def session(self, prompt_ids: Sequence[int]) -> LogitSession:
+        """A text that starts with `prompt_ids`, led from outside. Raises `CallError` when the engine is closed."""
 
 
 class LogitModel(Protocol):

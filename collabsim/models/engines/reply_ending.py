@@ -1,4 +1,4 @@
-"""Where a reply ends, and its text.
+"""The end of a reply, and its text.
 
 In: the ids sampled so far. Out: a finished `Generation`, or None while the reply goes on. A reply ends with an end token
 of the model, with a stop string (also one that begins in one token and ends in another), or at `max_tokens`. Left out on
@@ -54,5 +54,5 @@ class Endings:
 
 
 def _first(text: str, stop: tuple[str, ...]) -> str | None:
-    found = [place for string in stop if (place := text.find(string)) >= 0]
-    return text[: min(found)] if found else None
+    stops = [place for string in stop if (place := text.find(string)) >= 0]
+    return text[: min(stops)] if stops else None

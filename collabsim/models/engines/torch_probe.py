@@ -1,4 +1,4 @@
-"""Whether transformers works on this machine, and on what.
+"""A probe of transformers: does it work on this machine, and on which device.
 
 In: nothing. Out: a `TorchProbe`. torch and transformers are imported in a process of their own, as vLLM is: a torchvision of
 another build, say, breaks the import of both. Left out on purpose: what to do about it (`collabsim doctor`).
@@ -24,7 +24,7 @@ answer([torch.__version__, transformers.__version__, names, torch.backends.mps.i
 
 @dataclass(frozen=True, slots=True)
 class TorchProbe:
-    """What was found."""
+    """The result of a probe."""
 
     torch: str | None
     """Version; None when it cannot be used here."""
@@ -42,12 +42,17 @@ class TorchProbe:
         return self.torch is not None
 
 
+def missing_packages() -> str:
+    """Those that are not installed, with commas; nothing is imported."""
+    return ", ".join(package for package in NEEDED if find_spec(package) is None)
+
+
 def probe_torch(*, seconds: float = PROBE_SECONDS) -> TorchProbe:
     """Whether models can be run on transformers here. Takes a few seconds."""
-    if missing := [package for package in NEEDED if find_spec(package) is None]:
-        return TorchProbe(None, problem=f"{', '.join(missing)} not installed")
-    found, problem = ask_process(_PROGRAM, seconds)
-    if found is None:
+    if missing := missing_packages():
+        return TorchProbe(None, problem=f"{missing} not installed")
+    answer, problem = ask_process(_PROGRAM, seconds)
+    if answer is None:
         return TorchProbe(None, problem=f"torch and transformers cannot be imported: {problem}")
-    torch, transformers, gpus, mps = found
+    torch, transformers, gpus, mps = answer
     return TorchProbe(torch, transformers, tuple(gpus), mps)

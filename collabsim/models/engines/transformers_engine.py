@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from collabsim.errors import CallError, ConfigError, ContextOverflowError
+from collabsim.locks import FairLock
 from collabsim.models.engines.engine import Generation, TokenRequest
-from collabsim.models.engines.fair_lock import Turns
 
 if TYPE_CHECKING:
     from collabsim.models.engines.torch_batch import Row
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_BATCH_TOKENS = 32_768
 """Default budget: 64 rows of 512 tokens."""
 _MOST_ROWS = 256
-_CPU = Turns()
+_CPU = FairLock()
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +94,11 @@ class TransformersEngine:
     def max_model_len(self) -> int:
         """Longest prompt plus reply, in tokens."""
         return self._window
+
+    @property
+    def logit_count(self) -> int:
+        """Width of the model's next-token distributions, padding included."""
+        return int(self.model.config.get_text_config().vocab_size)
 
     @property
     def revision(self) -> str:

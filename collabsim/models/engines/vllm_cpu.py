@@ -1,4 +1,4 @@
-"""vLLM on a CPU: an engine inside this process, stepped by the one thread of `vllm_stepping`.
+"""vLLM on a CPU: an engine inside this process, stepped by the one thread of `vllm_thread`.
 
 In: `TokenRequest`s from any thread. Out: futures of `Generation`s. In process, because on a few cores the engine's own
 process and its pipes cost 20-40% of the throughput. Chunked prefill is off: a seeded request whose prompt is split
@@ -23,7 +23,7 @@ from collabsim.errors import CallError, CollabsimError
 from collabsim.models.engines.engine import Generation, TokenRequest
 from collabsim.models.engines.reply_ending import Endings
 from collabsim.models.engines.vllm_requests import as_generation, refusal, sampling_params
-from collabsim.models.engines.vllm_stepping import Stepper, stepper
+from collabsim.models.engines.vllm_thread import Stepper, stepper
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class _Running:
 
 
 class InProcessEngine:
-    """A vLLM `LLMEngine` of this process; see `models.engine.Engine` for the contract.
+    """A vLLM `LLMEngine` of this process; see `engines.engine.Engine` for the contract.
 
     `arguments` are those of vLLM's `EngineArgs`; `before_start` runs on the stepping thread first, and may raise.
     Raises what loading raises.
@@ -78,7 +78,7 @@ class InProcessEngine:
         return self._llm
 
     def submit(self, request: TokenRequest) -> Future[Generation]:
-        """Queue a request. See `models.engine.Engine.submit`."""
+        """Queue a request. See `engines.engine.Engine.submit`."""
         future: Future[Generation] = Future()
         problem = self._failure or refusal(request, self.max_model_len)
         if problem is not None:
@@ -281,7 +281,7 @@ def _let_vllm_look_at_all_modules() -> None:
 def _own_attributes(value: Any) -> Mapping[str, Any]:
     """What `vars` gives where a value has attributes of its own; what it only says to have does not count."""
     try:
-        found = object.__getattribute__(value, "__dict__")
+        attributes = object.__getattribute__(value, "__dict__")
     except AttributeError:
         return {}
-    return found if isinstance(found, Mapping) else {}
+    return attributes if isinstance(attributes, Mapping) else {}

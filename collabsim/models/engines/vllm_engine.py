@@ -2,7 +2,8 @@
 
 In: a local Hugging Face folder and its settings. Out: a running `Engine`: in process on a CPU, in its own process on a
 GPU. All engines are closed at the end of the program, also after an error or Ctrl-C. Nothing here imports vLLM before an
-engine is asked for. Left out on purpose: finding weights, chat templates, one engine for many seats (see `local.py`).
+engine is asked for. Left out on purpose: finding weights, chat templates, one engine for many seats
+(`shared_engines.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collabsim.models.engines.engine import Engine
 from collabsim.models.engines.vllm_cpu import InProcessEngine
 from collabsim.models.engines.vllm_gpu import AsyncEngine
 from collabsim.models.engines.vllm_memory import GIB, check_memory
-from collabsim.models.engines.vllm_stepping import stepper
+from collabsim.models.engines.vllm_thread import stepper
 from collabsim.models.weights.dtype import DTYPES, SHORT, resolve_dtype
 from collabsim.models.weights.folder import stored_dtype
 

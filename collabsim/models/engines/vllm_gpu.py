@@ -31,7 +31,7 @@ def _start(arguments: Mapping[str, Any]) -> Any:
 
 
 class AsyncEngine:
-    """vLLM's `AsyncLLM`; see `models.engine.Engine` for the contract.
+    """vLLM's `AsyncLLM`; see `engines.engine.Engine` for the contract.
 
     `arguments` are those of vLLM's `AsyncEngineArgs`. Raises what starting raises.
     """
@@ -75,7 +75,7 @@ class AsyncEngine:
         return self._llm
 
     def submit(self, request: TokenRequest) -> Future[Generation]:
-        """Queue a request. See `models.engine.Engine.submit`."""
+        """Queue a request. See `engines.engine.Engine.submit`."""
         problem = self._closing() if self._closed else refusal(request, self.max_model_len)
         if problem is None:
             return submit_to_loop(self._generate(f"{self.name}-{next(self._numbers)}", request))

@@ -1,4 +1,4 @@
-"""Whether a model fits into this machine's memory, known before it is loaded.
+"""A check, before a model is loaded, that it fits into this machine's memory.
 
 In: a model folder and the size of its KV cache. Out: nothing, or a `PrerequisiteError` with what is free and what is
 needed. An engine that is started without room is killed by the system half-way, and all others of the process with it.

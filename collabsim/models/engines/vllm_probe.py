@@ -1,4 +1,4 @@
-"""Whether vLLM works on this machine, and on what.
+"""A probe of vLLM: does it work on this machine, and on which device.
 
 In: nothing. Out: a `VllmProbe`. vLLM is imported in a process of its own, because a build for another processor ends the
 process that imports it, and because the import takes 10-30 s. A success is kept in the user's cache folder until packages are
@@ -35,7 +35,7 @@ answer([current_platform.device_type, dtypes])
 
 @dataclass(frozen=True, slots=True)
 class VllmProbe:
-    """What was found."""
+    """The result of a probe."""
 
     version: str | None
     """Of the installed package, also when it does not work; None without one."""
@@ -59,12 +59,12 @@ def probe_vllm(*, seconds: float = PROBE_SECONDS) -> VllmProbe:
         return VllmProbe(None, None, f"vLLM is not installed; {_how_to_install()}")
     version = f"{installed.metadata['Name']} {installed.version}"
     known = _cache_file(installed)
-    if known is not None and (found := _recall(known)) is not None:
-        return found
-    found = _probe(version, seconds)
-    if known is not None and found.works:  # a failure may be mended, or have been a busy machine
-        _remember(known, found)
-    return found
+    if known is not None and (probe := _recall(known)) is not None:
+        return probe
+    probe = _probe(version, seconds)
+    if known is not None and probe.works:  # a failure may be mended, or have been a busy machine
+        _remember(known, probe)
+    return probe
 
 
 def _installed() -> Distribution | None:
@@ -84,12 +84,12 @@ def _how_to_install() -> str:
 
 
 def _probe(version: str, seconds: float) -> VllmProbe:
-    quiet = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
-    found, problem = ask_process(_SCRIPT, seconds, quiet)
-    if found is None:
+    no_logs = {"VLLM_LOGGING_LEVEL": "ERROR", "VLLM_NO_USAGE_STATS": "1"}
+    answer, problem = ask_process(_SCRIPT, seconds, no_logs)
+    if answer is None:
         reason = f"{problem}; reinstall it, or see its documentation"
         return VllmProbe(version, None, f"{version} cannot be imported: {reason}")
-    device, dtypes = found
+    device, dtypes = answer
     if not device:
         return VllmProbe(version, None, f"{version} finds no device here that it can run on; see its documentation")
     return VllmProbe(version, device, dtypes=tuple(dtypes))
@@ -106,17 +106,17 @@ def _cache_file(installed: Distribution) -> Path | None:
 
 def _recall(path: Path) -> VllmProbe | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return VllmProbe(**{**found, "dtypes": tuple(found["dtypes"])})
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        return VllmProbe(**{**fields, "dtypes": tuple(fields["dtypes"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def _remember(path: Path, found: VllmProbe) -> None:
+def _remember(path: Path, probe: VllmProbe) -> None:
     """Write in one step. A cache that cannot be written costs time, nothing else."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=path.name)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(asdict(found), file)
+            json.dump(asdict(probe), file)
         os.replace(unfinished, path)

@@ -75,7 +75,7 @@ def _text(completion: Any, ids: tuple[int, ...], stop: tuple[str, ...], endings:
     if not isinstance(completion.stop_reason, str):  # an end token
         return endings.text(ids[:-1])
     text = endings.text(ids)
-    found = [place for string in stop if (place := text.find(string)) >= 0]
+    stops = [place for string in stop if (place := text.find(string)) >= 0]
     # vLLM looks for stop strings in the text as it follows the prompt. Decoded alone, some tokenizers drop the space
     # before the first word, and a stop string that begins with it is not found again.
-    return text[: min(found)] if found else str(completion.text)
+    return text[: min(stops)] if stops else str(completion.text)

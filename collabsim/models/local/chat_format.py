@@ -1,4 +1,4 @@
-"""How a conversation is written for a model that has no chat template.
+"""Formats of conversations for models without a chat template.
 
 In: messages in turn. Out: the text that a base model continues, and the strings that end its reply. A format is one
 entry of `FORMATS`. Left out on purpose: anything a chat template does, and tokens.

@@ -110,13 +110,13 @@ class JointModel:
         ]
         stop = tuple(dict.fromkeys((*request.sampling.stop, *(string for model in models for string in model.stop))))
         writing = _Writing(models, prompts, self.combine, request.sampling.replace(stop=stop), request.seed)
-        said = writing.write(dropped)
-        parts = tuple(Usage(len(prompt), len(said.ids)) for prompt in prompts)
+        generation = writing.write(dropped)
+        parts = tuple(Usage(len(prompt), len(generation.ids)) for prompt in prompts)
         return Reply(
-            text=said.text,
-            finish=said.finish,
-            usage=Usage(sum(map(len, prompts)), len(said.ids) * len(prompts)),
-            tokens=Tokens(prompts[0], said.ids, said.logprobs),
+            text=generation.text,
+            finish=generation.finish,
+            usage=Usage(sum(map(len, prompts)), len(generation.ids) * len(prompts)),
+            tokens=Tokens(prompts[0], generation.ids, generation.logprobs),
             revision=revision,
             seconds=time.perf_counter() - started,
             parts=parts,

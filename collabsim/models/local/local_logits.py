@@ -1,6 +1,7 @@
-"""A local model on transformers as next-token distributions.
+"""A local model as next-token distributions.
 
-In: a prompter and a running engine. Out: a `LogitModel`. Left out on purpose: finding and starting either (`local.py`).
+In: a prompter and a running engine that shows them. Out: a `LogitModel`. Left out on purpose: finding and starting either
+(`local_model.py`).
 """
 
 from __future__ import annotations
@@ -9,18 +10,17 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from collabsim.models.engines.logits import LogitSession, Vocabulary
+from collabsim.models.engines.logits import LogitEngine, LogitSession, Vocabulary
 from collabsim.request import Messages
 
 if TYPE_CHECKING:
-    from collabsim.models.engines.transformers_engine import TransformersEngine
     from collabsim.models.local.template import Prompter
 
 
 class LocalLogits:
     """See `logits.LogitModel`."""
 
-    def __init__(self, prompter: Prompter, engine: TransformersEngine) -> None:
+    def __init__(self, prompter: Prompter, engine: LogitEngine) -> None:
         self._prompter = prompter
         self._engine = engine
 
@@ -28,7 +28,7 @@ class LocalLogits:
     def vocabulary(self) -> Vocabulary:
         """The tokenizer's table, and the width of the model's logits."""
         engine = self._engine
-        return _vocabulary(engine.tokenizer, int(engine.model.config.get_text_config().vocab_size), engine.end_ids)
+        return _vocabulary(engine.tokenizer, engine.logit_count, engine.end_ids)
 
     @property
     def window(self) -> int:

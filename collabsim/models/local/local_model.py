@@ -9,35 +9,30 @@ share one engine, which starts with the first request: a finished sweep starts n
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from collabsim.episode import Reply, Tokens, Usage
-from collabsim.errors import CallError, ConfigError, PrerequisiteError
+from collabsim.errors import CallError, ConfigError
 from collabsim.models.chat.typed_model import TypedChatModel
 from collabsim.models.engines.engine import Engine, TokenRequest
+from collabsim.models.engines.engine_kind import EngineKind, EngineSettings
+from collabsim.models.engines.registry import check_engine, find_engine
 from collabsim.models.engines.shared_engines import shared_engine
 from collabsim.models.local.template import Prompter, plan_room
 from collabsim.models.weights import ModelFolder, find_weights
-from collabsim.models.weights.dtype import likely_device, resolve_dtype
+from collabsim.models.weights.dtype import likely_device
 from collabsim.request import Request
 from collabsim.seeds import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from collabsim.models.engines.logits import LogitModel
-    from collabsim.models.engines.transformers_engine import TransformersEngine
+    from collabsim.models.engines.logits import LogitEngine, LogitModel
 
 ENGINE_SETTINGS = ("max_model_len", "kv_space_gib", "tensor_parallel", "gpu_memory", "device", "threads")
 """What two seats must agree in to share an engine, beside weights and number format."""
-EngineKind = Literal["auto", "vllm", "transformers"]
-_log = logging.getLogger(__name__)
 
 
 class LocalModel(TypedChatModel):
@@ -49,8 +44,8 @@ class LocalModel(TypedChatModel):
     """Hub id, folder, `.gguf` file, or `package://PACKAGE/path` (see `weights.source`)."""
     revision_of_weights: str | None = None
     """Branch, tag or commit of a hub id."""
-    engine: EngineKind = "auto"
-    """`auto`: vLLM where it works, else transformers."""
+    engine: str = "auto"
+    """A name in `engines.registry`; `auto`: vLLM where it works, else transformers."""
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
     chat_format: str | None = None
     """`template`, or a named format for base models: `plain`, `dialogue`, `raw`; None: see `template.Prompter`."""
@@ -78,17 +73,19 @@ class LocalModel(TypedChatModel):
         """Writes this model's prompts."""
         return Prompter(self.folder, self.chat_format)
 
-    @cached_property
-    def engine_kind(self) -> Literal["vllm", "transformers"]:
-        """Which engine runs here; `auto` says in one line when it is not vLLM."""
-        if self.engine != "auto":
-            return self.engine
-        from collabsim.models.engines.vllm_probe import probe_vllm
+    @field_validator("engine")
+    @classmethod
+    def _known_engine(cls, engine: str) -> str:
+        try:
+            check_engine(engine)
+        except ConfigError as error:
+            raise ValueError(str(error)) from None
+        return engine
 
-        found = probe_vllm()
-        if not found.works:
-            _say_once(f"models run on transformers: {found.problem}")
-        return "vllm" if found.works else "transformers"
+    @cached_property
+    def engine_kind(self) -> EngineKind:
+        """Which engine runs here; see `engines.registry` for what `auto` is."""
+        return find_engine(self.engine)
 
     @cached_property
     def number_format(self) -> str:
@@ -96,17 +93,12 @@ class LocalModel(TypedChatModel):
         if self.dtype != "auto":
             return self.dtype
         device = likely_device() if self.device == "auto" else self.device
-        if self.engine_kind == "transformers":
-            return resolve_dtype(self.folder.dtype, "auto", device)
-        from collabsim.models.engines.vllm_probe import probe_vllm
-
-        found = probe_vllm()
-        return resolve_dtype(self.folder.dtype, "auto", found.device or device, found.dtypes)
+        return self.engine_kind.auto_dtype(self.folder.dtype, device)
 
     @cached_property
     def identity(self) -> str:
         """Content of weights, tokenizer, template and chat format, with engine and number format."""
-        return digest(["local", self.folder.identity, self.prompter.digest, self.engine_kind, self.number_format])
+        return digest(["local", self.folder.identity, self.prompter.digest, self.engine_kind.name, self.number_format])
 
     @property
     def revision(self) -> str:
@@ -127,94 +119,54 @@ class LocalModel(TypedChatModel):
         stop = tuple(dict.fromkeys((*sampling.stop, *self.prompter.stop)))
         asked = TokenRequest(prompt_ids, sampling.replace(stop=stop), request.seed)
         revision = engine.revision
-        said = await asyncio.wrap_future(engine.submit(asked))
+        generation = await asyncio.wrap_future(engine.submit(asked))
         if engine.revision != revision:
             raise CallError(
                 f"{self.spec}: expected one version of the weights throughout a call, got {revision} at its start and "
                 f"{engine.revision} at its end; replace weights when no call is under way, then ask again"
             )
         return Reply(
-            text=said.text,
-            finish=said.finish,
-            usage=Usage(len(prompt_ids), len(said.ids)),
-            tokens=Tokens(prompt_ids, said.ids, said.logprobs),
+            text=generation.text,
+            finish=generation.finish,
+            usage=Usage(len(prompt_ids), len(generation.ids)),
+            tokens=Tokens(prompt_ids, generation.ids, generation.logprobs),
             revision=revision,
             seconds=time.perf_counter() - started,
         )
 
     def running_engine(self) -> Engine:
         """The engine of this model, started if it is not running. Takes seconds, so not for the event loop."""
-        return shared_engine(self.engine_key, _STARTERS[self.engine_kind](self))
+        return shared_engine(self.engine_key, lambda: self.engine_kind.start(self.engine_settings()))
+
+    def engine_settings(self) -> EngineSettings:
+        """What this model's engine is started with."""
+        options = {name: getattr(self, name) for name in ENGINE_SETTINGS}
+        return EngineSettings(spec=self.spec, folder=self.folder, dtype=self.number_format, **options)
 
     @property
     def engine_key(self) -> str:
         """Equal for models that share an engine."""
         settings = {name: getattr(self, name) for name in ENGINE_SETTINGS}
-        return digest([self.folder.identity, self.engine_kind, self.number_format, settings])
+        return digest([self.folder.identity, self.engine_kind.name, self.number_format, settings])
 
     def logit_model(self) -> LogitModel:
         """This model one token at a time, for ensembles; starts its engine.
 
-        Raises `ConfigError` unless the engine is transformers: vLLM hands out no full distributions.
+        Raises `ConfigError` for an engine that hands out no full distributions, as vLLM.
         """
         self.check_shows_logits()
         from collabsim.models.local.local_logits import LocalLogits
 
-        return LocalLogits(self.prompter, cast("TransformersEngine", self.running_engine()))
+        return LocalLogits(self.prompter, cast("LogitEngine", self.running_engine()))
 
     def check_shows_logits(self) -> None:
-        """Raises `ConfigError` when the engine would not be transformers. Starts nothing."""
-        if self.engine_kind != "transformers":
+        """Raises `ConfigError` when the engine would hide its next-token distribution. Starts nothing."""
+        if not self.engine_kind.shows_logits:
             raise ConfigError(
-                f"{self.spec}: expected an engine that shows its next-token distribution, got {self.engine_kind!r}; set "
+                f"{self.spec}: expected an engine that shows its next-token distribution, got {self.engine_kind.name!r}; set "
                 "`engine: transformers` on every seat of this pool"
             )
 
     @property
     def _llm_type(self) -> str:
         return "collabsim-local"
-
-
-def _vllm(model: LocalModel) -> Callable[[], Engine]:
-    def start() -> Engine:
-        from collabsim.models.engines.vllm_engine import vllm_engine
-        from collabsim.models.engines.vllm_probe import probe_vllm
-
-        found = probe_vllm()
-        if not found.works:
-            raise PrerequisiteError(f"{model.spec}: {found.problem}; or set `engine: transformers`")
-        return vllm_engine(
-            Path(model.folder.path),
-            dtype=model.number_format,
-            max_model_len=model.max_model_len,
-            kv_space_gib=model.kv_space_gib,
-            tensor_parallel=model.tensor_parallel,
-            gpu_memory=model.gpu_memory,
-        )
-
-    return start
-
-
-def _transformers(model: LocalModel) -> Callable[[], Engine]:
-    def start() -> Engine:
-        from collabsim.models.engines.transformers_engine import TransformersEngine
-
-        return TransformersEngine(
-            Path(model.folder.path),
-            dtype=model.number_format,
-            device=model.device,
-            max_model_len=model.max_model_len,
-            threads=model.threads,
-        )
-
-    return start
-
-
-_STARTERS = {"vllm": _vllm, "transformers": _transformers}
-_said: set[str] = set()
-
-
-def _say_once(line: str) -> None:
-    if line not in _said:
-        _said.add(line)
-        _log.warning(line)

@@ -19,7 +19,7 @@ from collabsim.models.local.chat_format import DEFAULT, FORMATS, TEMPLATE
 from collabsim.models.local.message_merging import merged, system_to_user
 from collabsim.models.weights.folder import ModelFolder
 from collabsim.models.weights.gguf_tokenizer import adds_bos
-from collabsim.models.weights.optional_packages import first_line, require
+from collabsim.optional_packages import first_line, require
 from collabsim.request import Message, Messages
 from collabsim.seeds import digest
 

@@ -1,4 +1,4 @@
-"""What is done to weights in a merge, as data: part of the merged model's identity."""
+"""The settings of a merge of weights, as data: part of the merged model's identity."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Method = Literal["mean", "task_arithmetic", "ties", "dare_ties"]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class MergeRecipe:
     """A way of merging. Settings that a method does not use play no part in what comes out."""
 
     method: Method = "mean"

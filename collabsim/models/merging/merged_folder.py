@@ -1,8 +1,8 @@
 """A merged model as a Hugging Face folder in the cache.
 
-In: member folders, a base folder, a `Recipe`. Out: a folder that any engine loads, made once for each content, in one step
-(a killed merge leaves nothing behind that is taken for a model). Its identity is known before it is made. All members are
-in memory while it is made. Left out on purpose: quantised weights, sharded merging of models larger than memory.
+In: member folders, a base folder, a `MergeRecipe`. Out: a folder that any engine loads, made once for each content, in one
+step (a killed merge leaves nothing behind that is taken for a model). Its identity is known before it is made. All members
+are in memory while it is made. Left out on purpose: quantised weights, sharded merging of models larger than memory.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.errors import CollabsimError, ConfigError, PrerequisiteError
-from collabsim.models.merging.merge_recipe import Recipe
+from collabsim.models.merging.merge_recipe import MergeRecipe
 from collabsim.models.weights.cache import cache_folder, make_once
 from collabsim.models.weights.folder import ModelFolder, tokenizer_files
-from collabsim.models.weights.loading_lock import quiet_transformers
-from collabsim.models.weights.optional_packages import first_line, require
+from collabsim.models.weights.loading_lock import loading_transformers
+from collabsim.optional_packages import first_line, require
 from collabsim.seeds import digest
 
 KEPT = 32
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _Shapes = Mapping[str, tuple[int, ...]]
 
 
-def planned_merge(members: Sequence[ModelFolder], base: ModelFolder, recipe: Recipe) -> ModelFolder:
+def planned_merge(members: Sequence[ModelFolder], base: ModelFolder, recipe: MergeRecipe) -> ModelFolder:
     """What `merge` will make, or has made: path and identity follow from the recipe and what goes in. Loads nothing.
 
     Tokenizer and template are the members' own where they agree, else those of the base.
@@ -47,7 +47,7 @@ def planned_merge(members: Sequence[ModelFolder], base: ModelFolder, recipe: Rec
     )
 
 
-def merge(members: Sequence[ModelFolder], base: ModelFolder, recipe: Recipe) -> ModelFolder:
+def merge(members: Sequence[ModelFolder], base: ModelFolder, recipe: MergeRecipe) -> ModelFolder:
     """The merged model, made now or before. Takes seconds to minutes the first time.
 
     Raises `ConfigError` for models of different shapes or vocabularies, `PrerequisiteError` for a missing package or for
@@ -83,7 +83,7 @@ def _speaker(members: Sequence[ModelFolder], base: ModelFolder) -> ModelFolder:
     return first if all(member.tokenizer == first.tokenizer for member in members) else base
 
 
-def _fill(folder: Path, members: Sequence[ModelFolder], base: ModelFolder, recipe: Recipe, dtype: str) -> None:
+def _fill(folder: Path, members: Sequence[ModelFolder], base: ModelFolder, recipe: MergeRecipe, dtype: str) -> None:
     from collabsim.models.merging.tensors import merge_tensor, storages
 
     _check_vocabularies(members, base)
@@ -98,7 +98,7 @@ def _fill(folder: Path, members: Sequence[ModelFolder], base: ModelFolder, recip
             target.data = merge_tensor(
                 name, target.data, [(member.identity, tensors[name].data) for member, tensors in others], recipe
             )
-        with quiet_transformers():
+        with loading_transformers():
             model.tie_weights()  # which does nothing while another thread loads a model
             model.save_pretrained(folder)
     except MemoryError as error:
@@ -143,7 +143,7 @@ def _planned_shapes(folder: ModelFolder) -> dict[str, tuple[int, ...]]:
 
     try:
         config = transformers.AutoConfig.from_pretrained(str(folder.path), local_files_only=True)
-        with torch.device("meta"), quiet_transformers():
+        with torch.device("meta"), loading_transformers():
             return _shapes(dict(transformers.AutoModelForCausalLM.from_config(config).named_parameters()))
     except Exception as error:
         raise PrerequisiteError(f"the config in {folder.path} cannot be read ({first_line(error)})") from error
@@ -166,11 +166,11 @@ def _check_vocabularies(members: Sequence[ModelFolder], base: ModelFolder) -> No
     """The rows of the embeddings must mean the same tokens."""
     expected = token_table(base)
     for member in members:
-        if member.tokenizer != base.tokenizer and (found := token_table(member)) != expected:
-            token = min(expected.items() ^ found.items())[0]
+        if member.tokenizer != base.tokenizer and (tokens := token_table(member)) != expected:
+            token = min(expected.items() ^ tokens.items())[0]
             raise ConfigError(
                 f"expected models of one vocabulary, but token {token!r} is {expected.get(token, 'missing')} in {base.name} "
-                f"and {found.get(token, 'missing')} in {member.name}; merge fine-tunes of one base only"
+                f"and {tokens.get(token, 'missing')} in {member.name}; merge fine-tunes of one base only"
             )
 
 

@@ -1,6 +1,6 @@
 """One tensor of a merged model, from the same tensor of its members and its base.
 
-In: tensors of one shape, the members' identities, a `Recipe`. Out: a tensor. Trimming, the elected sign and the disjoint
+In: tensors of one shape, the members' identities, a `MergeRecipe`. Out: a tensor. Trimming, the elected sign and the disjoint
 mean are peft's (`peft.utils.merge_utils`). Methods: model soups (Wortsman et al. 2022, arXiv 2203.05482), task arithmetic
 (Ilharco et al. 2023, arXiv 2212.04089), TIES (Yadav et al. 2023, arXiv 2306.01708), DARE (Yu et al. 2024, arXiv 2311.03099).
 The order of members plays no part. Imports torch and peft: import this module where a merge is made.
@@ -19,11 +19,11 @@ from peft.utils.merge_utils import (
 )
 from torch import Tensor
 
-from collabsim.models.merging.merge_recipe import Recipe
+from collabsim.models.merging.merge_recipe import MergeRecipe
 from collabsim.seeds import derive_seed
 
 
-def merge_tensor(name: str, base: Tensor, members: Sequence[tuple[str, Tensor]], recipe: Recipe) -> Tensor:
+def merge_tensor(name: str, base: Tensor, members: Sequence[tuple[str, Tensor]], recipe: MergeRecipe) -> Tensor:
     """The merged tensor, in the number format of `base`.
 
     `members` are (identity, tensor) pairs; equal identities may occur several times. Sums are taken in float64 (float32
@@ -44,14 +44,14 @@ def dare_mask(shape: Sequence[int], density: float, seed: int, identity: str, na
     return torch.rand(tuple(shape), generator=noise) < density
 
 
-def _add(name: str, deltas: Sequence[tuple[str, Tensor]], recipe: Recipe) -> Tensor:  # noqa: ARG001 (one signature)
+def _add(name: str, deltas: Sequence[tuple[str, Tensor]], recipe: MergeRecipe) -> Tensor:  # noqa: ARG001 (one signature)
     """The sum of the deltas."""
     tensors = [delta for _, delta in deltas]
     total: Tensor = task_arithmetic(tensors, torch.ones(len(tensors), dtype=tensors[0].dtype))
     return total
 
 
-def _ties(name: str, deltas: Sequence[tuple[str, Tensor]], recipe: Recipe) -> Tensor:  # noqa: ARG001
+def _ties(name: str, deltas: Sequence[tuple[str, Tensor]], recipe: MergeRecipe) -> Tensor:  # noqa: ARG001
     """Trim to the largest, elect signs, mean of those that agree."""
     tensors = [delta for _, delta in deltas]
     if recipe.density < 1:
@@ -59,7 +59,7 @@ def _ties(name: str, deltas: Sequence[tuple[str, Tensor]], recipe: Recipe) -> Te
     return _elect(tensors)
 
 
-def _dare_ties(name: str, deltas: Sequence[tuple[str, Tensor]], recipe: Recipe) -> Tensor:
+def _dare_ties(name: str, deltas: Sequence[tuple[str, Tensor]], recipe: MergeRecipe) -> Tensor:
     """Drop at random and rescale, elect signs, mean of those that agree."""
     thinned = []
     for identity, delta in deltas:
@@ -79,10 +79,10 @@ _METHODS = {"task_arithmetic": _add, "ties": _ties, "dare_ties": _dare_ties}
 
 def storages(model: torch.nn.Module) -> Mapping[str, torch.nn.Parameter]:
     """The model's parameters by name, each storage once: tied embeddings have one entry."""
-    found: dict[str, torch.nn.Parameter] = {}
+    parameters: dict[str, torch.nn.Parameter] = {}
     seen: set[int] = set()
     for name, parameter in model.named_parameters():
         if parameter.data_ptr() not in seen:
             seen.add(parameter.data_ptr())
-            found[name] = parameter
-    return found
+            parameters[name] = parameter
+    return parameters

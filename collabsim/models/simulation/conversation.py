@@ -1,4 +1,4 @@
-"""How a simulated model reads a prompt: others' answers, its own last one, and whether something else is asked.
+"""Reading of prompts by simulated models: others' answers, its own last one, and whether something else is asked.
 
 In: the text of a conversation. Out: declared answers (`Answer: X`, `the answer is X`), numbered options, numbered quoted
 answers to compare, whether a confidence or the continuation of a text is asked for. In a
@@ -47,10 +47,10 @@ def declared(text: str, item: Item) -> list[str]:
     choices = item.view.choices
     several_lines = "\n" in right_answer(item)
     answers = []
-    for found in _DECLARATION.finditer(text):
-        what = found["what"]
-        if found["how"] == ":":
-            what += found["more"] if several_lines else ""
+    for declaration in _DECLARATION.finditer(text):
+        what = declaration["what"]
+        if declaration["how"] == ":":
+            what += declaration["more"] if several_lines else ""
         else:
             what = _SENTENCE_END.split(what, maxsplit=1)[0]
         what = what.strip(" \t*_").removesuffix(".").strip(" \t*_")
@@ -65,8 +65,8 @@ def others_answers(match: Match, messages: Messages) -> list[str]:
     later = [message.content for message in messages[match.turn + 1 :] if message.role == "user"]
     answers: list[str] = []
     for quoted, block in _blocks("\n\n".join([match.rest, *later])):
-        found = declared(block, match.item)
-        answers += found[-1:] if quoted else found
+        read = declared(block, match.item)
+        answers += read[-1:] if quoted else read
     return answers
 
 
@@ -94,14 +94,14 @@ def numbered_answers(text: str, item: Item) -> list[tuple[int, str | None]]:
 
     Nothing when it asks for none, or when fewer than two such blocks stand in it.
     """
-    found: list[tuple[int, str | None]] = []
+    numbered: list[tuple[int, str | None]] = []
     before = ""
     for quoted, block in _blocks(text):
         label = _LABEL.search(before.rstrip()) if quoted else None
         if label:
-            found.append((int(label[1]), next(reversed(declared(block, item)), None)))
+            numbered.append((int(label[1]), next(reversed(declared(block, item)), None)))
         before = block
-    return found if len(found) > 1 and _ASKS_FOR_NUMBER.search(_unquoted(text)) else []
+    return numbered if len(numbered) > 1 and _ASKS_FOR_NUMBER.search(_unquoted(text)) else []
 
 
 def asks_for_several(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""What simulated models do on average, in closed form: the yardstick for everything that is estimated from their runs.
+"""Mean outcomes of simulated models, in closed form: the yardstick for everything that is estimated from their runs.
 
 In: simulated models and an item. Out: probabilities and expected scores over seeds (temperature above 0, enough
 `max_tokens` for the whole reply). All by exact enumeration; nothing is sampled. A right answer scores 1, all else 0.
@@ -90,10 +90,10 @@ def debate_score(members: Sequence[SimulatedModel], item: Item) -> float:
     if len(members) < 2:
         return vote_score(members, item)
     total = 0.0
-    for said in product(*(opening(member, item).items() for member in members)):
-        openings = [answer for answer, _ in said]
+    for choices in product(*(opening(member, item).items() for member in members)):
+        openings = [answer for answer, _ in choices]
         second = [_revised(member, item, openings, k) for k, member in enumerate(members)]
-        total += prod(p for _, p in said) * _vote(second, item)
+        total += prod(p for _, p in choices) * _vote(second, item)
     return total
 
 

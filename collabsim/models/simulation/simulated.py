@@ -162,9 +162,9 @@ class SimulatedModel(TypedChatModel):
         seed = None if request.sampling.greedy else request.seed
         draws = _Draws(self.identity, seed, _digest(request.messages))
         silent = draws.uniform("no answer") < self.no_answer_rate
-        said = None if silent else self._said(request, match, draws)
+        answer = None if silent else self._said(request, match, draws)
         filler = "" if asks_to_go_on(request.messages) else self._filler(draws)
-        text = f"{_OPEN_THOUGHT}{filler}" if said is None else f"{filler}{said}"
+        text = f"{_OPEN_THOUGHT}{filler}" if answer is None else f"{filler}{answer}"
         return _cut(text, request)
 
     def _said(self, request: Request, match: Match | None, draws: _Draws) -> str | None:

@@ -8,30 +8,43 @@ formats, and pushing anything anywhere.
 
 from __future__ import annotations
 
-from collabsim.models.weights.adapter import applied, base_of, is_adapter
-from collabsim.models.weights.conversion import converted
-from collabsim.models.weights.folder import ModelFolder, read_folder
-from collabsim.models.weights.hub import hub_folder
-from collabsim.models.weights.source import locate
+from typing import TYPE_CHECKING
 
-__all__ = ["ModelFolder", "find_weights", "read_folder"]
+from collabsim.lazy import lazy_names
 
+if TYPE_CHECKING:
+    from collabsim.models.weights.cache import cache_folder
+    from collabsim.models.weights.dtype import SHORT, computes_natively, likely_device, resolve_dtype
+    from collabsim.models.weights.folder import ModelFolder, read_folder, stored_dtype, tokenizer_files
+    from collabsim.models.weights.loading_lock import loading_transformers
+    from collabsim.models.weights.torch_loading import Loaded, load
+    from collabsim.models.weights.weight_search import find_weights
 
-def find_weights(spec: str, *, revision: str | None = None, dtype: str = "bfloat16") -> ModelFolder:
-    """The model folder that `spec` names, downloaded, joined or converted first where that is needed.
+__all__ = [
+    "SHORT",
+    "Loaded",
+    "ModelFolder",
+    "cache_folder",
+    "computes_natively",
+    "find_weights",
+    "likely_device",
+    "load",
+    "loading_transformers",
+    "read_folder",
+    "resolve_dtype",
+    "stored_dtype",
+    "tokenizer_files",
+]
 
-    `revision` is a hub model's branch, tag or commit. `dtype` (`bfloat16`, `float16`, `float32`) is the type that GGUF
-    weights are converted to. A conversion takes from 15 seconds to minutes, once for each content and dtype.
-
-    Raises `ConfigError` for a spec that cannot be meant, `PrerequisiteError` for what is not there (file, package,
-    tokenizer, network) and `DataError` for files that are cut off or have another hash than the spec says.
-    """
-    source = locate(spec, revision=revision)
-    if source.hub_id:
-        return hub_folder(source.hub_id, revision)
-    if source.folder is not None and is_adapter(source.folder):
-        base = find_weights(base_of(source.folder), dtype=dtype)
-        return read_folder(applied(source.folder, base), name=source.name)
-    if source.folder is not None:
-        return read_folder(source.folder, name=source.name)
-    return read_folder(converted(source, dtype), name=source.name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "cache": ("cache_folder",),
+            "dtype": ("SHORT", "computes_natively", "likely_device", "resolve_dtype"),
+            "weight_search": ("find_weights",),
+            "folder": ("ModelFolder", "read_folder", "stored_dtype", "tokenizer_files"),
+            "loading_lock": ("loading_transformers",),
+            "torch_loading": ("Loaded", "load"),
+        },
+    )

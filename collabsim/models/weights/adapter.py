@@ -15,8 +15,8 @@ from pathlib import Path
 from collabsim.errors import ConfigError, DataError, PrerequisiteError
 from collabsim.models.weights.cache import cache_folder, make_once, sha256_of
 from collabsim.models.weights.folder import VOCABULARIES, ModelFolder, tokenizer_files
-from collabsim.models.weights.loading_lock import quiet_transformers
-from collabsim.models.weights.optional_packages import first_line, require
+from collabsim.models.weights.loading_lock import loading_transformers
+from collabsim.optional_packages import first_line, require
 from collabsim.seeds import digest
 
 SETTINGS = "adapter_config.json"
@@ -70,7 +70,7 @@ def _fill(made: Path, folder: Path, base: ModelFolder, speaking: list[Path]) -> 
     _log.warning("merging the adapter %s into %s, once", folder.name, base.name)
     model = load(base.path, base.dtype, "cpu").model
     try:
-        with quiet_transformers():
+        with loading_transformers():
             whole = PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
             whole.save_pretrained(made)
     except (ValueError, RuntimeError, KeyError) as error:

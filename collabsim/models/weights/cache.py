@@ -1,4 +1,4 @@
-"""What is kept between runs beside the generations: hashes of large files, and folders made once.
+"""The cache beside the generations: hashes of large files, and folders made once.
 
 In: files, or a recipe for a folder. Out: a SHA-256 that is computed again only when size or time of a file changed; a
 folder that is there in full or not at all. Left out on purpose: clearing up (delete the folder, it is all made again).
@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from collabsim.errors import PrerequisiteError
-from collabsim.models.weights.optional_packages import first_line, require
+from collabsim.optional_packages import first_line, require
 
 _BLOCK = 2**22
 

@@ -16,9 +16,9 @@ from collabsim.errors import CollabsimError, ConfigError, DataError
 from collabsim.models.weights.cache import cache_folder, make_once, sha256_of
 from collabsim.models.weights.gguf_header import Header, read_header
 from collabsim.models.weights.gguf_tokenizer import TokenizerFacts, differences, drop_strangers, facts_of, mend
-from collabsim.models.weights.loading_lock import quiet_transformers
-from collabsim.models.weights.optional_packages import first_line, require
+from collabsim.models.weights.loading_lock import loading_transformers
 from collabsim.models.weights.source import Source
+from collabsim.optional_packages import first_line, require
 from collabsim.seeds import digest
 
 CONVERTER = 1
@@ -55,7 +55,7 @@ def _fill(folder: Path, source: Source, dtype: str) -> None:
     joined = _one_file(source, folder)
     header = read_header(joined)
     try:
-        with quiet_transformers():
+        with loading_transformers():
             _save_model(joined, folder, dtype, facts_of(header.metadata))
             _save_tokenizer(joined, folder, header)
     except (CollabsimError, MemoryError):
@@ -119,8 +119,8 @@ def _save_tokenizer(file: Path, folder: Path, header: Header) -> None:
     if len(tokenizer) > facts.tokens:
         drop_strangers(folder, facts)
     reread = from_pretrained(str(folder), local_files_only=True)
-    if found := differences(reread, facts):
+    if differing := differences(reread, facts):
         raise DataError(
-            f"{file}: the converted tokenizer is not the one that the GGUF file describes: {'; '.join(found)}; "
+            f"{file}: the converted tokenizer is not the one that the GGUF file describes: {'; '.join(differing)}; "
             "use the model's original folder or hub id"
         )

@@ -50,7 +50,7 @@ class ModelFolder:
     tokenizer: str
     """Hash of tokenizer and template alone."""
     has_template: bool
-    """Whether it brings a chat template; without one a fallback format is used (see `models/template.py`)."""
+    """Whether it brings a chat template; without one a fallback format is used (see `local/chat_format.py`)."""
     window: int | None
     """Longest prompt plus reply that the model was made for, in tokens; None when its config does not say."""
     dtype: str
@@ -94,8 +94,8 @@ def weight_files(path: Path) -> list[Path]:
             return shards
         if (path / kind).exists():
             return [path / kind]
-        if found := sorted(one for one in path.glob(pattern) if not one.name.startswith("adapter")):
-            return found
+        if files := sorted(one for one in path.glob(pattern) if not one.name.startswith("adapter")):
+            return files
     raise PrerequisiteError(f"model folder {path}: expected weights (*.safetensors){_instead(path)}")
 
 
@@ -109,13 +109,13 @@ def _instead(path: Path) -> str:
 
 def tokenizer_files(path: Path) -> list[Path]:
     """Tokenizer and template files, sorted. Raises `PrerequisiteError` when there is no tokenizer."""
-    found = sorted(file for pattern in TOKENIZER_FILES for file in path.glob(pattern))
-    if not any(file.name in VOCABULARIES for file in found):
+    files = sorted(file for pattern in TOKENIZER_FILES for file in path.glob(pattern))
+    if not any(file.name in VOCABULARIES for file in files):
         raise PrerequisiteError(
             f"model folder {path}: expected a tokenizer ({', '.join(VOCABULARIES)}), got none; copy the tokenizer files "
             "of the model that it was made from into the folder"
         )
-    return found
+    return files
 
 
 def check_complete(file: Path) -> None:
@@ -196,7 +196,7 @@ def _dtype(config: dict[str, Any], weights: Path) -> str:
     text = config.get("text_config")
     for place in (text if isinstance(text, dict) else {}, config):
         for name in ("dtype", "torch_dtype"):
-            if isinstance(said := place.get(name), str):
-                return said.removeprefix("torch.")
+            if isinstance(stated := place.get(name), str):
+                return stated.removeprefix("torch.")
     kept = (_SAFETENSORS.get(str(tensor.get("dtype"))) for tensor in _tensors(weights)[0])
     return next(filter(None, kept), "float32")

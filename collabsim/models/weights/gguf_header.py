@@ -1,4 +1,4 @@
-"""What a GGUF file says of itself: its metadata, and how long it must be.
+"""The header of a GGUF file: its metadata, and how long the file must be.
 
 In: a file. Out: a `Header`. Read with a few lines of our own: the reader of the `gguf` package takes 15 seconds of
 processor time for a vocabulary of 262,144 tokens and fails on cut files in many ways; this one takes a second, and
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.errors import DataError
-from collabsim.models.weights.optional_packages import require
+from collabsim.optional_packages import require
 
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9

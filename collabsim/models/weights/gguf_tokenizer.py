@@ -37,16 +37,16 @@ class TokenizerFacts:
 def facts_of(metadata: Mapping[str, Any]) -> TokenizerFacts:
     """The facts in a GGUF file's metadata."""
 
-    def said(name: str) -> Any:
+    def stated(name: str) -> Any:
         return metadata.get(f"tokenizer.ggml.{name}")
 
-    tokens: list[str] = said("tokens") or []
+    tokens: list[str] = stated("tokens") or []
     template = metadata.get("tokenizer.chat_template")
     keys = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_token": "padding"}
-    ids = {name: said(f"{key}_token_id") for name, key in keys.items()}
+    ids = {name: stated(f"{key}_token_id") for name, key in keys.items()}
     special = {name: (known, tokens[known]) for name, known in ids.items() if known is not None and known < len(tokens)}
-    is_sentencepiece = said("model") == "llama"
-    adds_bos = said("add_bos_token")
+    is_sentencepiece = stated("model") == "llama"
+    adds_bos = stated("add_bos_token")
     if adds_bos is None and is_sentencepiece:
         adds_bos = True  # what llama.cpp does when the file is silent
     if "bos_token" not in special:
@@ -54,7 +54,7 @@ def facts_of(metadata: Mapping[str, Any]) -> TokenizerFacts:
     return TokenizerFacts(
         special,
         adds_bos,
-        said("add_space_prefix") if is_sentencepiece else None,
+        stated("add_space_prefix") if is_sentencepiece else None,
         template or None,
         _stop_ids(metadata, tokens, template or ""),
         len(tokens),
@@ -102,19 +102,19 @@ def drop_strangers(folder: Path, facts: TokenizerFacts) -> None:
 
 def differences(tokenizer: Any, facts: TokenizerFacts) -> list[str]:
     """What differs between a tokenizer and the facts, in words; empty when it may be used."""
-    found = []
+    differing = []
     for name, (known, text) in facts.special.items():
         if (got := getattr(tokenizer, f"{name}_id")) != known:
-            found.append(f"{name} should be {known} ({text!r}), is {got}")
+            differing.append(f"{name} should be {known} ({text!r}), is {got}")
     if facts.adds_bos is not None and adds_bos(tokenizer) != facts.adds_bos:
-        found.append(f"BOS should {'' if facts.adds_bos else 'not '}be put in front of a prompt")
+        differing.append(f"BOS should {'' if facts.adds_bos else 'not '}be put in front of a prompt")
     if facts.adds_space is not None and adds_space(tokenizer) != facts.adds_space:
-        found.append(f"a space should {'' if facts.adds_space else 'not '}be put in front of a text")
+        differing.append(f"a space should {'' if facts.adds_space else 'not '}be put in front of a text")
     if tokenizer.chat_template != facts.template:
-        found.append("the chat template is another one")
+        differing.append("the chat template is another one")
     if len(tokenizer) > facts.tokens:
-        found.append(f"it has {len(tokenizer)} tokens, the model {facts.tokens}")
-    return found
+        differing.append(f"it has {len(tokenizer)} tokens, the model {facts.tokens}")
+    return differing
 
 
 def adds_bos(tokenizer: Any) -> bool:

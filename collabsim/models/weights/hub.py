@@ -12,7 +12,7 @@ from typing import Any
 
 from collabsim.errors import PrerequisiteError
 from collabsim.models.weights.folder import ModelFolder, read_folder, weight_files
-from collabsim.models.weights.optional_packages import first_line, require
+from collabsim.optional_packages import first_line, require
 
 WANTED = ("*.json", "*.safetensors", "*.jinja", "*.txt", "*.model")
 """Never the weights twice in other formats, and never code."""

@@ -1,9 +1,9 @@
-"""transformers without its bars and advice, for as long as we read or write a model, by one thread at a time.
+"""A lock on transformers while a model is read or written: one thread at a time, no progress bars, no advice.
 
-In: nothing. Out: a context in which it is quiet; its settings are put back after. What takes long is said by us, in one
-line. Threads wait for each other, because transformers patches its own classes while it loads a model (`tie_weights` does
-nothing then): two loads that overlap lose tied weights, and can leave the patch in place for good. Left out on purpose:
-errors, which are raised and not printed.
+In: nothing. Out: a context in which it prints nothing; its settings are put back after. collabsim itself announces in one
+line what takes long. Threads wait for each other, because transformers patches its own classes while it loads a model
+(`tie_weights` does nothing then): two loads that overlap lose tied weights, and can leave the patch in place for good.
+Left out on purpose: errors, which are raised and not printed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from collabsim.models.weights.optional_packages import require
+from collabsim.optional_packages import require
 
 _GGUF_READER = "transformers.modeling_gguf_pytorch_utils"
 _ALONE = threading.RLock()  # an adapter is read while its base is
 
 
 @contextmanager
-def quiet_transformers() -> Iterator[None]:
+def loading_transformers() -> Iterator[None]:
     """No progress bars and no advice from transformers, and no other thread in here.
 
     Raises `PrerequisiteError` when it is not installed.

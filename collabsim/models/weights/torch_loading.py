@@ -15,7 +15,7 @@ from typing import Any
 from collabsim.errors import ConfigError, PrerequisiteError, nearest
 from collabsim.models.weights.dtype import DTYPES, SHORT, resolve_dtype
 from collabsim.models.weights.folder import stored_dtype
-from collabsim.models.weights.loading_lock import quiet_transformers
+from collabsim.models.weights.loading_lock import loading_transformers
 
 _CACHED_LAYERS = {"full_attention", "sliding_attention"}
 
@@ -46,7 +46,7 @@ def load(folder: Path, dtype: str = "auto", device: str = "auto") -> Loaded:
     if dtype not in DTYPES:
         raise ConfigError(f"{folder}: expected a dtype of {', '.join(DTYPES)}, got {dtype!r}{nearest(dtype, DTYPES)}")
     place = _device(device)
-    with _readable(folder), quiet_transformers():
+    with _readable(folder), loading_transformers():
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         _check_architecture(folder, config)
         stored = stored_dtype(folder)

@@ -242,7 +242,7 @@ async def test_a_budget_of_nothing_is_one_attempt(server):
 
 
 async def test_an_address_where_nobody_listens_fails_after_a_short_while(monkeypatch):
-    monkeypatch.setattr("collabsim.models.chat.server.FIRST_CONTACT_SECONDS", 0.3)
+    monkeypatch.setattr("collabsim.models.chat.call_failures.FIRST_CONTACT_SECONDS", 0.3)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

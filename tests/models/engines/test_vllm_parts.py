@@ -16,7 +16,7 @@ from collabsim.models.engines import vllm_memory, vllm_probe
 from collabsim.models.engines.vllm_engine import vllm_engine
 from collabsim.models.engines.vllm_memory import GIB, check_memory, free_bytes, weight_bytes
 from collabsim.models.engines.vllm_probe import VllmProbe, probe_vllm
-from collabsim.models.engines.vllm_stepping import Stepper
+from collabsim.models.engines.vllm_thread import Stepper
 
 SECONDS = 10
 

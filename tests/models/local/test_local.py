@@ -12,6 +12,7 @@ from engines import requires
 from collabsim import GenerationStore, Pool, Sampling, Seat, System, make_item
 from collabsim.errors import ConfigError, ContextOverflowError, PrerequisiteError
 from collabsim.models.engines import shared_engines as engines
+from collabsim.models.engines import transformers_kind, vllm_kind
 from collabsim.models.engines.engine import Generation
 from collabsim.models.engines.vllm_probe import VllmProbe
 from collabsim.models.local import local_model as local
@@ -48,12 +49,9 @@ def started(monkeypatch):
     """Engines that were started, in place of real ones; no weights are looked for either."""
     made = []
 
-    def starter(model):
-        def start():
-            made.append(Scripted())
-            return made[-1]
-
-        return start
+    def start(settings):
+        made.append(Scripted())
+        return made[-1]
 
     def folder(spec, *, revision=None, dtype="bfloat16"):
         return SimpleNamespace(path=Path(spec), identity=f"content of {spec}", name=spec, dtype="bfloat16")
@@ -62,7 +60,8 @@ def started(monkeypatch):
         said = {"digest": f"{chat_format}", "stop": ("\nQuestion:",) if chat_format == "plain" else ()}
         return SimpleNamespace(**said, render=lambda messages, flags: tuple(range(len(messages[-1].content))))
 
-    monkeypatch.setattr(local, "_STARTERS", {"vllm": starter, "transformers": starter})
+    monkeypatch.setattr(vllm_kind, "VLLM", replace(vllm_kind.VLLM, start=start))
+    monkeypatch.setattr(transformers_kind, "TRANSFORMERS", replace(transformers_kind.TRANSFORMERS, start=start))
     monkeypatch.setattr(local, "find_weights", folder)
     monkeypatch.setattr(local, "Prompter", prompter)
     monkeypatch.setattr(engines, "_running", {})

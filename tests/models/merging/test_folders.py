@@ -10,7 +10,7 @@ from engines import requires
 
 from collabsim.errors import ConfigError
 from collabsim.models.merging import merged_folder as merging
-from collabsim.models.merging.merge_recipe import Recipe
+from collabsim.models.merging.merge_recipe import MergeRecipe
 from collabsim.models.merging.merged_folder import merge, planned_merge
 from collabsim.models.weights import read_folder
 
@@ -43,7 +43,7 @@ def weights(folder):
 def test_a_model_merged_with_itself_is_itself_tied_embeddings_included(made, name):
     import torch
 
-    merged = merge([made[name], made[name], made[name]], made[name], Recipe("mean"))
+    merged = merge([made[name], made[name], made[name]], made[name], MergeRecipe("mean"))
     before, _ = weights(made[name])
     after, model = weights(merged)
     assert before.keys() == after.keys()
@@ -57,7 +57,7 @@ def test_the_mean_of_tied_models_is_the_mean_of_every_tensor(made, tmp_path):
     from models.tiny_transformers import tiny_model
 
     other = read_folder(tiny_model(tmp_path / "other", "gemma3_text", 5))
-    merged, _ = weights(merge([made["gemma"], other], made["gemma"], Recipe("mean")))
+    merged, _ = weights(merge([made["gemma"], other], made["gemma"], MergeRecipe("mean")))
     (one, _), (two, _) = weights(made["gemma"]), weights(other)
     for name, tensor in merged.items():
         assert torch.allclose(tensor, (one[name] + two[name]) / 2, atol=1e-7), name
@@ -66,14 +66,14 @@ def test_the_mean_of_tied_models_is_the_mean_of_every_tensor(made, tmp_path):
 def test_deltas_are_added_to_the_base(made):
     import torch
 
-    merged, _ = weights(merge([made["one"], made["two"]], made["base"], Recipe("task_arithmetic", scale=0.5)))
+    merged, _ = weights(merge([made["one"], made["two"]], made["base"], MergeRecipe("task_arithmetic", scale=0.5)))
     (base, _), (one, _), (two, _) = (weights(made[name]) for name in ("base", "one", "two"))
     for name, tensor in merged.items():
         assert torch.allclose(tensor, base[name] + 0.5 * (one[name] + two[name] - 2 * base[name]), atol=1e-6), name
 
 
 def test_path_and_identity_are_known_before_and_do_not_depend_on_the_order(made):
-    recipe = Recipe("ties", density=0.5)
+    recipe = MergeRecipe("ties", density=0.5)
     planned = planned_merge([made["two"], made["one"]], made["base"], recipe)
     assert not planned.path.exists()
     assert merge([made["one"], made["two"]], made["base"], recipe) == planned
@@ -85,13 +85,13 @@ def test_everything_that_goes_in_is_part_of_the_identity(made):
     plans = [
         planned_merge(members, origin, recipe).identity
         for members, origin, recipe in (
-            ([one, two], base, Recipe("ties", density=0.5)),
-            ([one, two], base, Recipe("ties", density=0.4)),
-            ([one, two], base, Recipe("dare_ties", density=0.5)),
-            ([one, two], base, Recipe("dare_ties", density=0.5, seed=1)),
-            ([one, two], one, Recipe("ties", density=0.5)),
-            ([one, one], base, Recipe("ties", density=0.5)),
-            ([one, two, two], base, Recipe("ties", density=0.5)),
+            ([one, two], base, MergeRecipe("ties", density=0.5)),
+            ([one, two], base, MergeRecipe("ties", density=0.4)),
+            ([one, two], base, MergeRecipe("dare_ties", density=0.5)),
+            ([one, two], base, MergeRecipe("dare_ties", density=0.5, seed=1)),
+            ([one, two], one, MergeRecipe("ties", density=0.5)),
+            ([one, one], base, MergeRecipe("ties", density=0.5)),
+            ([one, two, two], base, MergeRecipe("ties", density=0.5)),
         )
     ]
     assert len(set(plans)) == len(plans)
@@ -99,9 +99,9 @@ def test_everything_that_goes_in_is_part_of_the_identity(made):
 
 def test_a_merge_is_made_once(made, monkeypatch):
     members = [made["one"], made["two"]]
-    merge(members, made["base"], Recipe("mean"))
+    merge(members, made["base"], MergeRecipe("mean"))
     monkeypatch.setattr(merging, "_fill", lambda *_: pytest.fail("made again"))
-    merge(members, made["base"], Recipe("mean"))
+    merge(members, made["base"], MergeRecipe("mean"))
 
 
 def test_a_merge_that_is_cut_off_leaves_nothing_that_is_taken_for_a_model(made, monkeypatch):
@@ -113,16 +113,16 @@ def test_a_merge_that_is_cut_off_leaves_nothing_that_is_taken_for_a_model(made, 
     with monkeypatch.context() as patched:
         patched.setattr(merging, "_fill", killed)
         with pytest.raises(KeyboardInterrupt):
-            merge(members, made["base"], Recipe("mean"))
-    planned = planned_merge(members, made["base"], Recipe("mean"))
+            merge(members, made["base"], MergeRecipe("mean"))
+    planned = planned_merge(members, made["base"], MergeRecipe("mean"))
     assert not planned.path.exists()
-    assert read_folder(merge(members, made["base"], Recipe("mean")).path).dtype == "float32"
+    assert read_folder(merge(members, made["base"], MergeRecipe("mean")).path).dtype == "float32"
 
 
 def test_models_of_another_shape_are_refused(made):
     with pytest.raises(ConfigError, match="one architecture"):
-        merge([made["one"], made["gemma"]], made["base"], Recipe("mean"))
-    assert not planned_merge([made["one"], made["gemma"]], made["base"], Recipe("mean")).path.exists()
+        merge([made["one"], made["gemma"]], made["base"], MergeRecipe("mean"))
+    assert not planned_merge([made["one"], made["gemma"]], made["base"], MergeRecipe("mean")).path.exists()
 
 
 def test_models_whose_rows_mean_other_tokens_are_refused(made, tmp_path):
@@ -133,7 +133,7 @@ def test_models_whose_rows_mean_other_tokens_are_refused(made, tmp_path):
     table["a"], table["b"] = table["b"], table["a"]
     (copy / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match="one vocabulary"):
-        merge([made["two"], read_folder(copy)], made["base"], Recipe("mean"))
+        merge([made["two"], read_folder(copy)], made["base"], MergeRecipe("mean"))
 
 
 def test_only_the_latest_merges_stay_on_the_disk(made, monkeypatch):
@@ -142,6 +142,8 @@ def test_only_the_latest_merges_stay_on_the_disk(made, monkeypatch):
     monkeypatch.setattr(merging, "KEPT", 2)
     kept = []
     for seed in range(3):
-        kept.append(merge([made["one"], made["two"]], made["base"], Recipe("dare_ties", density=0.5, seed=seed)).path)
+        kept.append(
+            merge([made["one"], made["two"]], made["base"], MergeRecipe("dare_ties", density=0.5, seed=seed)).path
+        )
         os.utime(kept[-1], (seed, seed))
     assert [path.exists() for path in kept] == [False, True, True]

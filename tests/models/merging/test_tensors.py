@@ -9,7 +9,7 @@ from engines import requires
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collabsim.models.merging.merge_recipe import Recipe
+from collabsim.models.merging.merge_recipe import MergeRecipe
 
 pytestmark = requires("torch", "peft")
 
@@ -51,14 +51,14 @@ def trimmed(delta, density):
 def test_the_mean_is_the_mean(game):
     base, deltas = game
     wanted = [origin + sum(column) / len(column) for origin, *column in zip(base, *deltas, strict=True)]
-    assert merged(base, deltas, Recipe("mean")) == pytest.approx(wanted, abs=1e-6)
+    assert merged(base, deltas, MergeRecipe("mean")) == pytest.approx(wanted, abs=1e-6)
 
 
 @given(games, st.sampled_from([0.3, 1.0]))
 def test_task_arithmetic_adds_the_deltas(game, scale):
     base, deltas = game
     wanted = [origin + scale * sum(column) for origin, *column in zip(base, *deltas, strict=True)]
-    assert merged(base, deltas, Recipe("task_arithmetic", scale=scale)) == pytest.approx(wanted, abs=1e-5)
+    assert merged(base, deltas, MergeRecipe("task_arithmetic", scale=scale)) == pytest.approx(wanted, abs=1e-5)
 
 
 @given(games, st.sampled_from([0.17, 0.5, 1.0]), st.sampled_from([0.5, 1.0]))
@@ -66,7 +66,7 @@ def test_ties_trims_elects_and_averages(game, density, scale):
     base, deltas = game
     kept = [trimmed(delta, density) for delta in deltas]
     wanted = [origin + scale * elected(column) for origin, *column in zip(base, *kept, strict=True)]
-    assert merged(base, deltas, Recipe("ties", scale, density)) == pytest.approx(wanted, abs=1e-5)
+    assert merged(base, deltas, MergeRecipe("ties", scale, density)) == pytest.approx(wanted, abs=1e-5)
 
 
 @given(games, st.sampled_from([0.3, 0.7, 1.0]), st.integers(0, 3))
@@ -79,7 +79,7 @@ def test_dare_ties_thins_rescales_elects_and_averages(game, density, seed):
         mask = dare_mask([6], density, seed, name, "w").tolist()
         thinned.append([value / density if kept else 0.0 for value, kept in zip(delta, mask, strict=True)])
     wanted = [origin + elected(column) for origin, *column in zip(base, *thinned, strict=True)]
-    assert merged(base, deltas, Recipe("dare_ties", 1.0, density, seed)) == pytest.approx(wanted, abs=1e-4)
+    assert merged(base, deltas, MergeRecipe("dare_ties", 1.0, density, seed)) == pytest.approx(wanted, abs=1e-4)
 
 
 def test_a_mask_keeps_its_share_and_depends_on_seed_member_and_tensor_alone():
@@ -106,7 +106,12 @@ def test_the_order_of_members_changes_no_bit(game, order):
     base, deltas = game
     pairs = [(NAMES[k], torch.tensor(base) * 0.37 + torch.tensor(delta) * 0.11) for k, delta in enumerate(deltas)]
     mixed = [pairs[k] for k in order if k < len(pairs)]
-    for recipe in (Recipe("mean"), Recipe("ties", 1.0, 0.5), Recipe("dare_ties", 1.0, 0.5), Recipe("task_arithmetic")):
+    for recipe in (
+        MergeRecipe("mean"),
+        MergeRecipe("ties", 1.0, 0.5),
+        MergeRecipe("dare_ties", 1.0, 0.5),
+        MergeRecipe("task_arithmetic"),
+    ):
         first, second = (merge_tensor("w", torch.tensor(base), some, recipe) for some in (pairs, mixed))
         assert torch.equal(first, second)
 
@@ -121,10 +126,10 @@ def test_a_model_merged_with_itself_is_itself_bit_by_bit(method, copies, dtype):
 
     noise = torch.Generator().manual_seed(3)
     base, own = (torch.randn(50, 40, generator=noise).to(getattr(torch, dtype)) for _ in range(2))
-    assert torch.equal(merge_tensor("w", base, [("m", own)] * copies, Recipe(method)), own)
+    assert torch.equal(merge_tensor("w", base, [("m", own)] * copies, MergeRecipe(method)), own)
 
 
 @pytest.mark.parametrize("density", [0, -0.1, 1.1])
 def test_a_density_that_cannot_be_is_refused(density):
     with pytest.raises(ValueError, match="density"):
-        Recipe("ties", density=density)
+        MergeRecipe("ties", density=density)

@@ -34,12 +34,12 @@ def test_models_with_tied_embeddings_can_be_loaded_by_several_threads_at_once(ti
 def test_the_settings_of_transformers_are_put_back_when_threads_were_quiet_together(tied):
     from transformers.utils import logging
 
-    from collabsim.models.weights.loading_lock import quiet_transformers
+    from collabsim.models.weights.loading_lock import loading_transformers
 
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()
 
     def quietly(_):
-        with quiet_transformers(), quiet_transformers():  # an adapter is read inside of another load
+        with loading_transformers(), loading_transformers():  # an adapter is read inside of another load
             return logging.get_verbosity()
 
     with ThreadPoolExecutor(8) as threads:

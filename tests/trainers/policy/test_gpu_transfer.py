@@ -11,12 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 from collabsim.trainers.policy.gpu_transfer import EngineControl, GpuTransfer, init_info, weight_source
-from collabsim.trainers.policy.policy_engine import check_names, choose_road
+from collabsim.trainers.policy.policy_engine import check_names
 from engines import requires
 from tiny_vllm import vllm_folder
 
 from collabsim.errors import CallError, ConfigError
 from collabsim.models.engines.vllm_gpu import AsyncEngine
+from collabsim.models.engines.vllm_kind import choose_road
 
 pytestmark = requires("torch", "transformers")
 

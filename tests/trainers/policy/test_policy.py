@@ -120,7 +120,7 @@ def test_an_update_changes_nothing_that_was_pushed(shared):
     shared.push()
     before = run_sync(shared.model.areply(QUESTION))
     disturb(shared.learner)
-    if shared.model.engine_kind == "transformers":
+    if shared.model.engine_kind.name == "transformers":
         with pytest.raises(CallError, match="changed under the engine"):
             run_sync(shared.model.areply(QUESTION))
     else:
@@ -212,7 +212,7 @@ def test_what_was_pushed_is_a_copy(policies):
 
 
 @requires("vllm")
-def test_the_canary_finds_weights_that_did_not_arrive(policies, monkeypatch):
+def test_the_check_after_a_push_detects_weights_that_did_not_arrive(policies, monkeypatch):
     shared = policies("vllm", False)
     shared.push()
     disturb(shared.learner)
@@ -227,7 +227,7 @@ def test_the_canary_finds_weights_that_did_not_arrive(policies, monkeypatch):
 
 
 @requires("vllm")
-def test_the_canary_finds_one_weight_that_was_left_out(policies, monkeypatch):
+def test_the_check_after_a_push_detects_one_weight_that_was_left_out(policies, monkeypatch):
     tied = policies("vllm", True)
     tied.push()
     disturb(tied.learner)
@@ -339,7 +339,7 @@ def test_ratios_are_1_to_bfloat16_accuracy_in_bfloat16(tied_folder, engine):
 def test_a_local_model_with_its_settings_becomes_a_policy(folder):
     seat = LocalModel(spec=str(folder), engine="transformers", max_model_len=200)
     with Policy.open(seat) as policy:
-        assert (policy.engine.max_model_len, policy.model.engine_kind) == (200, "transformers")
+        assert (policy.engine.max_model_len, policy.model.engine_kind.name) == (200, "transformers")
     with pytest.raises(ConfigError, match="settings already"):
         Policy.open(seat, max_model_len=100)
 

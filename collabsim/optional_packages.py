@@ -8,11 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from collabsim.errors import PrerequisiteError
+
 
 def require(package: str, purpose: str) -> Any:
     """The imported module. Raises `PrerequisiteError` when it is not installed or cannot be imported."""
-    from collabsim.errors import PrerequisiteError
-
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -24,6 +24,6 @@ def require(package: str, purpose: str) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says, or its type: other libraries' messages span pages."""
-    said = str(error).strip().splitlines()
-    return said[0] if said else type(error).__name__
+    """The first line of an error's message, or its type: other libraries' messages span pages."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

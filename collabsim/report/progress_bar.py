@@ -8,7 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from collabsim.coalitions.sweep import Progress as SweepProgress
+from collabsim.coalitions.progress import Progress as SweepProgress
 from collabsim.episode import Episode
 
 REFRESH_SECONDS = 0.1

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from collabsim.models.merging.shared_lock import Residence
+from collabsim.locks import SharedLock
 
 
 async def test_equal_keys_share_the_room_and_others_wait():
-    room, log = Residence(), []
+    room, log = SharedLock(), []
 
     async def use(key, steps):
         async with room.hold(key):
@@ -22,7 +22,7 @@ async def test_equal_keys_share_the_room_and_others_wait():
 
 
 async def test_a_waiter_that_gives_up_blocks_nobody():
-    room = Residence()
+    room = SharedLock()
     async with room.hold("a"):
         waiting = asyncio.create_task(room.hold("b").__aenter__())
         await asyncio.sleep(0)
@@ -34,7 +34,7 @@ async def test_a_waiter_that_gives_up_blocks_nobody():
 
 
 async def test_an_error_inside_frees_the_room():
-    room = Residence()
+    room = SharedLock()
     with pytest.raises(ValueError, match="inside"):
         async with room.hold("a"):
             raise ValueError("inside")
@@ -43,7 +43,7 @@ async def test_an_error_inside_frees_the_room():
 
 
 def test_the_room_serves_several_event_loops():
-    room = Residence()
+    room = SharedLock()
 
     async def use(key):
         async with room.hold(key):

@@ -1,8 +1,8 @@
 """A merged model as a chat model.
 
-In: member models, a base model, a `Recipe`. Out: a model whose identity follows from these, so that a finished sweep makes no
-merge and starts no engine. Local models are merged weight by weight and run on the base's engine settings, one merge in
-memory at a time. Simulated ones, which stand in for them where protocols are tried, are merged skill by skill.
+In: member models, a base model, a `MergeRecipe`. Out: a model whose identity follows from these, so that a finished sweep
+makes no merge and starts no engine. Local models are merged weight by weight and run on the base's engine settings, one
+merge in memory at a time. Simulated ones, which stand in for them where protocols are tried, are merged skill by skill.
 Left out on purpose: who is merged when (protocols), and the arithmetic (`tensors.py`).
 """
 
@@ -16,17 +16,17 @@ from typing import Any
 
 from collabsim.episode import Reply
 from collabsim.errors import ProtocolError
+from collabsim.locks import SharedLock
 from collabsim.models.engines.engine import Engine
 from collabsim.models.engines.shared_engines import engine_runs, retire_engine
 from collabsim.models.local.local_model import ENGINE_SETTINGS, LocalModel
-from collabsim.models.merging.merge_recipe import Recipe
+from collabsim.models.merging.merge_recipe import MergeRecipe
 from collabsim.models.merging.merged_folder import merge, planned_merge
-from collabsim.models.merging.shared_lock import Residence
 from collabsim.models.simulation.simulated import SimulatedModel
 from collabsim.models.weights import ModelFolder
 from collabsim.request import Request
 
-_ROOM = Residence()
+_ROOM = SharedLock()
 _resident: list[str] = []
 """Key of the merged model whose engine runs, if any."""
 _loading = threading.Lock()  # several requests of one merge may come at once
@@ -37,7 +37,7 @@ class MergedModel(LocalModel):
 
     members: tuple[LocalModel, ...]
     base: LocalModel
-    recipe: Recipe
+    recipe: MergeRecipe
 
     @cached_property
     def folder(self) -> ModelFolder:
@@ -45,7 +45,7 @@ class MergedModel(LocalModel):
         return planned_merge([member.folder for member in self.members], self.base.folder, self.recipe)
 
     async def areply(self, request: Request) -> Reply:
-        """One reply; waits while another merge is in use. Raises as `LocalModel.areply`, and as `folders.merge`."""
+        """One reply; waits while another merge is in use. Raises as `LocalModel.areply`, and as `merged_folder.merge`."""
         async with _ROOM.hold(self.engine_key):
             return await super().areply(request)
 
@@ -61,7 +61,7 @@ class MergedModel(LocalModel):
             return super().running_engine()
 
 
-def merged_model(members: Sequence[Any], base: Any, recipe: Recipe) -> Any:
+def merged_model(members: Sequence[Any], base: Any, recipe: MergeRecipe) -> Any:
     """The merge of these chat models. Raises `ProtocolError` when they are not all local, or all simulated."""
     if check_kinds([*members, base]):
         settings = {name: getattr(base, name) for name in (*ENGINE_SETTINGS, "engine", "dtype", "chat_format")}
@@ -86,7 +86,7 @@ def check_kinds(models: Sequence[Any]) -> bool:
     )
 
 
-def _merged_skills(members: Sequence[SimulatedModel], base: SimulatedModel, recipe: Recipe) -> SimulatedModel:
+def _merged_skills(members: Sequence[SimulatedModel], base: SimulatedModel, recipe: MergeRecipe) -> SimulatedModel:
     """A simulated model has one number a topic, on which trimming and thinning have nothing to act: deltas are averaged.
 
     `task_arithmetic` adds them. Sums run over sorted numbers, so that the order of members plays no part.

@@ -1,7 +1,6 @@
-"""Room for one merged model at a time: whoever wants another waits until nobody uses the one that is there.
+"""Locks that the standard library lacks: one that is fair, and one that is shared by key.
 
-In: keys of models. Out: a context in which the model of that key may be loaded and used. A sweep groups its runs by
-coalition, so that each is loaded once. Left out on purpose: loading itself. Works from any event loop and thread.
+In: threads, or coroutines with keys. Out: contexts. Left out on purpose: what is done inside.
 """
 
 from __future__ import annotations
@@ -12,10 +11,43 @@ from collections import deque
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from types import TracebackType
 
 
-class Residence:
-    """A lock that is shared by all who ask for the same key."""
+class FairLock:
+    """Holders come in the order in which they asked; not reentrant.
+
+    A plain lock goes back to whoever released it last when that thread asks again at once, so of two busy engines one would
+    starve.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._queue: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> None:
+        mine = threading.Lock()
+        mine.acquire()
+        with self._lock:
+            self._queue.append(mine)
+            if self._queue[0] is mine:
+                return
+        mine.acquire()  # released by the one before
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._queue.popleft()
+            if self._queue:
+                self._queue[0].release()
+
+
+class SharedLock:
+    """Held together by all who ask for the same key; whoever asks for another waits until nobody holds it.
+
+    Works from any event loop and thread.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -25,7 +57,7 @@ class Residence:
 
     @asynccontextmanager
     async def hold(self, key: str) -> AsyncIterator[None]:
-        """Wait until `key` has the room; others with that key may be inside too."""
+        """Wait until `key` has the lock; others with that key may hold it too."""
         ticket: Future[None] = Future()
         ticket.set_running_or_notify_cancel()  # so that a cancelled waiter does not cancel it under our hands
         with self._lock:

@@ -3,11 +3,11 @@
 import threading
 import time
 
-from collabsim.models.engines.fair_lock import Turns
+from collabsim.locks import FairLock
 
 
 def test_holders_come_in_the_order_in_which_they_asked():
-    turns, order = Turns(), []
+    turns, order = FairLock(), []
 
     def take(name):
         with turns:
@@ -25,7 +25,7 @@ def test_holders_come_in_the_order_in_which_they_asked():
 
 
 def test_only_one_holds_it():
-    turns, inside, most = Turns(), 0, 0
+    turns, inside, most = FairLock(), 0, 0
 
     def work():
         nonlocal inside, most
@@ -44,7 +44,7 @@ def test_only_one_holds_it():
 
 
 def test_an_error_inside_hands_it_on():
-    turns = Turns()
+    turns = FairLock()
     try:
         with turns:
             raise ValueError

@@ -1,0 +1,18 @@
+"""The events that a sweep reports while it runs.
+
+Left out on purpose: how they are shown; see `report`.
+"""
+
+from __future__ import annotations
+
+from collabsim.episode import Episode
+
+
+class Progress:
+    """What a sweep tells while it runs; the base class says nothing."""
+
+    def start(self, total: int, done: int) -> None:
+        """Called once, with the number of runs in the plan and of those that are there already."""
+
+    def advance(self, episode: Episode) -> None:
+        """Called after every run."""

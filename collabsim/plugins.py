@@ -1,0 +1,35 @@
+"""Parts that installed packages add by entry points: engines, schemes of models, and whatever else has a group.
+
+In: the name of an entry-point group. Out: its entry points by name, and the object that one of them stands for. Nothing is
+imported before it is asked for. Left out on purpose: what is built in (the registries have it), and what the objects are.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from collabsim.errors import PrerequisiteError
+
+
+@lru_cache(maxsize=1)
+def _all_points() -> Any:
+    """`EntryPoints` of every group: reading the installed packages takes a tenth of a second, so all groups share it."""
+    return entry_points()
+
+
+@lru_cache(maxsize=16)
+def registered(group: str) -> dict[str, EntryPoint]:
+    """The entry points of `group` in all installed packages, by name."""
+    return {point.name: point for point in sorted(_all_points().select(group=group))}
+
+
+def load(point: EntryPoint, what: str) -> Any:
+    """The object of an entry point; messages call it a `what`. Raises `PrerequisiteError` when it cannot be imported."""
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        raise PrerequisiteError(
+            f"{what} {point.name!r} cannot be loaded from {point.value!r}: {error}; reinstall its package"
+        ) from error

@@ -1,0 +1,57 @@
+"""The tutorial runs from its first cell to its last, and is kept without outputs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import pytest
+from engines import requires
+from pages import ROOT, read
+
+TUTORIAL = ROOT / "examples" / "tutorial.ipynb"
+BOOK = json.loads(read(TUTORIAL))
+CODE = ["".join(cell["source"]) for cell in BOOK["cells"] if cell["cell_type"] == "code"]
+
+
+def run(cells: list[str], names: dict) -> str:
+    """What the cells print."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        for number, cell in enumerate(cells, start=1):
+            exec(compile(cell, f"tutorial, code cell {number}", "exec"), names)
+    return printed.getvalue()
+
+
+def training_begins() -> int:
+    return next(number for number, cell in enumerate(CODE) if "import torch" in cell)
+
+
+def test_a_protocol_is_defined_swept_and_looked_at(workspace):
+    names: dict = {"__name__": "tutorial"}
+    shown = run(CODE[: training_begins()], names)
+    assert "expert   alone" in shown
+    assert names["result"].v["novice+steady+expert"] > names["result"].v["novice"]
+    assert names["debate"].cost.generated < names["debate"].cost.calls
+    assert (workspace / "runs" / "tutorial" / "vote" / "values.json").exists()
+
+
+@pytest.mark.slow
+@requires("torch", "transformers")
+def test_a_node_is_trained_and_swept_beside_its_start(workspace):
+    names: dict = {"__name__": "tutorial"}
+    run(CODE, names)
+    before, after = names["trained"].values["before"], names["trained"].values["after"]
+    assert after["individual"]["value"] > before["individual"]["value"]
+    assert (workspace / "runs" / "tutorial" / "training" / "policy" / "model.safetensors").exists()
+
+
+def test_it_is_a_notebook_without_outputs():
+    assert (BOOK["nbformat"], BOOK["nbformat_minor"]) == (4, 5)
+    assert len({cell["id"] for cell in BOOK["cells"]}) == len(BOOK["cells"])
+    assert [cell for cell in BOOK["cells"] if cell.get("outputs") or cell.get("execution_count")] == []
+
+
+def test_its_lines_fit_on_a_screen():
+    assert [line for cell in CODE for line in cell.splitlines() if len(line) > 120] == []
