@@ -136,7 +136,7 @@ def model_options() -> dict[str, list[Key]]:
     """`options of SCHEME` -> what `options:` of a seat may hold for models of this scheme."""
     from langchain_core.language_models import BaseChatModel
 
-    from collabsim.models.resolve import resolve_model
+    from collabsim.models import resolve_model
 
     inherited = set(BaseChatModel.model_fields) - {"name"}
     tables = {}

@@ -7,88 +7,10 @@ Options of protocols: `protocol.option`, or `option` where it means the same in 
 from __future__ import annotations
 
 MEANINGS: dict[str, dict[str, str]] = {
-    "Config": {
-        "pool": "The members, by seat name. An application without seats needs none.",
-        "helpers": "Models outside the game, the same for every coalition. They hold roles and never are players.",
-        "protocol": "How the members work together: a protocol's name with its options, or an application.",
-        "task": "The items that the system is run on.",
-        "sweep": "What is evaluated and how it is summed up.",
-    },
-    "SeatConfig": {
-        "engine": "For local models: `auto` (vLLM where it works, else transformers), `vllm` or `transformers`.",
-        "base_url": "Address of a server, up to and with `/v1`. Only for `openai:`; default api.openai.com.",
-        "options": "Options of the model; which there are depends on its scheme (see below).",
-        "sampling": "How replies are drawn.",
-        "system": "System prompt, put before everything that this seat is asked.",
-    },
     "Sampling": {
         "top_p": "Sample from the likeliest tokens that have this probability together; 1 is all of them.",
         "max_tokens": "Longest reply. A reply that reaches it is cut and marked so.",
         "stop": "Strings that end a reply.",
-    },
-    "ProtocolConfig": {
-        "name": "A registered name (`collabsim protocols` lists them) or `package.module:function`.",
-    },
-    "ApplicationConfig": {
-        "recursion_limit": "Steps that a run may take; default the application's own limit, else at least 100.",
-        "on_limit": "A run that reaches the limit gives no answer (outcome of an empty text), or fails.",
-    },
-    "TaskConfig": {
-        "options": "Parameters of a generator (`reasoning_gym:`), or `config` and `revision` of a hub data set.",
-        "split": "Which part of the source the items come from.",
-        "limit": "Number of items, chosen by a hash of seed and content. Default all; 100 of a generator.",
-        "seed": "Chooses the items.",
-        "filter": "Field to a value, or a list of values: only items that match are taken (`topic`, `kind`, any column).",
-        "dev": "Items for fitting and choosing.",
-        "kind": "How answers are read: `number`, `expression`, `exact`, `choice`, `text`, `code`. Default by the golds.",
-    },
-    "DevConfig": {"limit": "Number of dev items.", "seed": "Chooses them."},
-    "SweepConfig": {
-        "seed": "Of sampling, orders and everything else that is random.",
-        "players": "What a coalition switches: seats, or models (all seats of one model at once).",
-        "alone": "What a single present seat is worth: its own answer, or the floor.",
-        "on_missing": "Runs that failed: give no values until a retry succeeds, or leave their items out everywhere.",
-        "on_overflow": "A prompt that does not fit the model's window: fail the run, or count as a reply without an answer.",
-    },
-    "LearnerConfig": {
-        "lr": "Learning rate.",
-        "schedule": "How the learning rate goes on after the warm-up, down to zero at the last step unless `constant`.",
-        "weight_decay": "Of AdamW.",
-        "betas": "Of AdamW.",
-        "grad_clip": "Greatest norm of the gradient of a step; `null` for none.",
-        "lora": "Train low-rank adapters; without this section all weights learn.",
-        "gradient_checkpointing": "Compute activations twice in place of keeping them: less memory, more time.",
-    },
-    "TrainConfig": {
-        "loss": "`grpo`, `dr_grpo`, `rloo` or `reinforce`.",
-        "group": "Samples of the learner for each item and step.",
-        "items_per_step": "Items in one step.",
-        "steps": "Updates of the weights.",
-        "items": "The items to train on.",
-        "seed": "Of sampling, item order and partner draws.",
-        "coalition": "`full`: everybody is present. `shapley`: a random set of partners, which trains for the Shapley value.",
-        "clip": "How far the ratio of new to old probability may leave 1: one number, or one below and one above.",
-        "ratio": "A ratio for each call, or for each token.",
-        "kl": "Weight of the KL divergence to the weights of the start.",
-        "eval": "When and how the system is measured.",
-    },
-    "LoraConfig": {
-        "rank": "Rank of the adapters.",
-        "alpha": "Scale of the adapters; they are multiplied by `alpha / rank`.",
-        "targets": "Which layers get adapters, as in peft.",
-        "seed": "Of their first weights.",
-    },
-    "ItemsConfig": {"limit": "Number of items to train on, or as many as there are.", "seed": "Chooses them."},
-    "CompareConfig": {
-        "protocols": "Name to a piece of config that is laid over the file, such as `{protocol: {name: debate}}`.",
-        "tasks": "Name to a piece of config, such as `{task: {source: gsm8k}}`; `{}` is the file's own task.",
-        "seeds": "Each cell is trained once with each of these as `train.seed`.",
-    },
-    "FinetuneConfig": {
-        "lr": "Learning rate.",
-        "iterations": "Rounds of debating and tuning.",
-        "items": "The items that are debated.",
-        "seed": "Of the debates and the order of what is learnt.",
     },
     "LocalModel": {
         "dtype": "Number format of the weights. `auto`: the checkpoint's, or float32 on a CPU that cannot compute in it.",

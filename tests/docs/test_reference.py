@@ -132,9 +132,11 @@ def test_every_file_of_a_run_folder_is_explained(result):
 
 def test_the_fields_of_score_are_those_that_are_read_and_written(tmp_path):
     from collabsim.cli.score_command import FIELDS, scores
+    from collabsim.tasks import scorer_for
 
     into, out = re.split(r"\n\| field out", section("files.md", "collabsim score"))
-    assert first_cells(into) == set(FIELDS)
+    kinds = ("number", "expression", "exact", "choice", "text", "code")
+    assert first_cells(into) == {*FIELDS, *(field for kind in kinds for field in scorer_for(kind).fields)}
     (score,) = scores("number", [json.dumps({"response": "5", "gold": "5"}).encode()])
     assert {"score", "verdict", "extracted", "reason"} == first_cells(out)
     assert score.verdict == "right"
