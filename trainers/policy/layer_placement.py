@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.extras import install_command
 from collabsim.models.weights import Loaded
 
 
@@ -32,7 +33,7 @@ def split(loaded: Loaded, devices: Sequence[str]) -> Loaded:
         from accelerate import dispatch_model
     except ImportError as error:
         raise PrerequisiteError(
-            "a learner on several devices needs the package accelerate; pip install accelerate, or name one device"
+            f"a learner on several devices needs the package accelerate; {install_command('accelerate')}; or name one device"
         ) from error
     places = placement(loaded.model, devices)
     model = dispatch_model(loaded.model, places, main_device=devices[0], force_hooks=True)

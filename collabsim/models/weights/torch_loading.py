@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.errors import ConfigError, PrerequisiteError, nearest
+from collabsim.extras import install_command
 from collabsim.models.weights.dtype import DTYPES, SHORT, resolve_dtype
 from collabsim.models.weights.folder import stored_dtype
 from collabsim.models.weights.loading_lock import loading_transformers
@@ -83,7 +84,7 @@ def _transformers() -> Any:
     except ImportError as error:
         raise PrerequisiteError(
             f"engine transformers needs the packages torch and transformers, and {error.name!r} cannot be imported; "
-            "install them, or use another engine"
+            f"{install_command(error.name or 'transformers')}, or use another engine"
         ) from error
     return transformers
 
