@@ -20,11 +20,11 @@ from time import perf_counter, process_time
 from typing import Any
 
 from collabsim.trainers.batches import BatchMaker
-from collabsim.trainers.training import Training
 from collabsim.trainers.metrics import TrainProgress
 from collabsim.trainers.partner_noise import visit_seed
 from collabsim.trainers.policy.policy import Policy
 from collabsim.trainers.rollouts import plan_of
+from collabsim.trainers.training import Training
 from training_trl import Trl
 from training_work import DRAWS, GROUP, Step, prepared, system_of, visits
 

@@ -6,8 +6,9 @@ importing this package costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from collabsim.lazy import lazy_names
 
 if TYPE_CHECKING:
     from collabsim.coalitions.result import SweepResult, read_result
@@ -29,50 +30,7 @@ if TYPE_CHECKING:
     from collabsim.store import GenerationStore
     from collabsim.system.system import System
     from collabsim.tasks import Task, load_task, make_item, score_answer
-
-    __version__: str
-
-_HOME = {
-    "ABSENT": "nodes.asking",
-    "Ask": "nodes.asking",
-    "AskRole": "nodes.asking",
-    "Call": "episode",
-    "Episode": "episode",
-    "GenerationStore": "store",
-    "Item": "item",
-    "Message": "request",
-    "Output": "episode",
-    "Pool": "pool",
-    "Recorder": "context",
-    "Reply": "episode",
-    "Request": "request",
-    "RunContext": "context",
-    "Sampling": "request",
-    "Score": "item",
-    "Seat": "pool",
-    "SeatModel": "foreign.seat_model",
-    "SimulatedModel": "models.simulation.simulated",
-    "State": "nodes.state",
-    "SweepResult": "coalitions.result",
-    "System": "system.system",
-    "Task": "tasks",
-    "ask": "nodes.asking",
-    "asweep": "coalitions.sweep",
-    "context_of": "nodes.current_run",
-    "from_graph": "foreign.graph_system",
-    "identified": "models.chat.identified",
-    "last_replies": "nodes.state",
-    "load_task": "tasks",
-    "make_item": "tasks",
-    "plurality": "nodes.voting",
-    "protocol": "protocols",
-    "read_result": "coalitions.result",
-    "score_answer": "tasks",
-    "share": "nodes.voting",
-    "slot": "nodes.state",
-    "sweep": "coalitions.sweep",
-    "with_text": "request",
-}
+    from collabsim.version import __version__
 
 __all__ = [
     "ABSENT",
@@ -117,20 +75,29 @@ __all__ = [
     "with_text",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module on first use."""
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value: Any = version("collabsim")
-    elif name in _HOME:
-        value = getattr(import_module(f"collabsim.{_HOME[name]}"), name)
-    else:
-        raise AttributeError(f"module 'collabsim' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "coalitions.result": ["SweepResult", "read_result"],
+            "coalitions.sweep": ["asweep", "sweep"],
+            "context": ["Recorder", "RunContext"],
+            "episode": ["Call", "Episode", "Output", "Reply"],
+            "foreign.graph_system": ["from_graph"],
+            "foreign.seat_model": ["SeatModel"],
+            "item": ["Item", "Score"],
+            "models.chat.identified": ["identified"],
+            "models.simulation.simulated": ["SimulatedModel"],
+            "nodes.asking": ["ABSENT", "Ask", "AskRole", "ask"],
+            "nodes.current_run": ["context_of"],
+            "nodes.state": ["State", "last_replies", "slot"],
+            "nodes.voting": ["plurality", "share"],
+            "pool": ["Pool", "Seat"],
+            "protocols": ["protocol"],
+            "request": ["Message", "Request", "Sampling", "with_text"],
+            "store": ["GenerationStore"],
+            "system.system": ["System"],
+            "tasks": ["Task", "load_task", "make_item", "score_answer"],
+            "version": ["__version__"],
+        },
+    )

@@ -24,7 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False", Path: "a path", NoneType: "None"}
-"""What a value of a type is called in messages; other types go by their names."""
+"""Names of types in messages; other types have their own names there."""
 
 
 @dataclass(frozen=True, slots=True)

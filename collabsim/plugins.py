@@ -1,4 +1,4 @@
-"""Parts that installed packages add by entry points: engines, schemes of models, and whatever else has a group.
+"""Parts that installed packages add by entry points: protocols, kinds of answers, engines, schemes of models, sections.
 
 In: the name of an entry-point group. Out: its entry points by name, and the object that one of them stands for. Nothing is
 imported before it is asked for. Left out on purpose: what is built in (the registries have it), and what the objects are.
@@ -23,6 +23,12 @@ def _all_points() -> Any:
 def registered(group: str) -> dict[str, EntryPoint]:
     """The entry points of `group` in all installed packages, by name."""
     return {point.name: point for point in sorted(_all_points().select(group=group))}
+
+
+def read_again() -> None:
+    """Forget what was registered; installed packages are otherwise read once per process."""
+    _all_points.cache_clear()
+    registered.cache_clear()
 
 
 def load(point: EntryPoint, what: str) -> Any:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints, overload
 
+from collabsim import plugins
 from collabsim.errors import ConfigError, ProtocolError, nearest
 from collabsim.recipes import registered_recipes
 
@@ -201,7 +201,6 @@ def as_protocol(value: str | Protocol | Build) -> Protocol:
         raise ConfigError(f"protocol {value!r} cannot be loaded from {entry_point.value!r}: {error}") from error
 
 
-@lru_cache(maxsize=1)
 def registered() -> dict[str, EntryPoint]:
     """Entry points of all installed packages that offer protocols, by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP))}
+    return plugins.registered(GROUP)

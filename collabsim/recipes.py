@@ -8,11 +8,10 @@ like any other. Left out on purpose: how a recipe works; its package does that.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from collabsim.errors import PrerequisiteError
+from collabsim.plugins import load, registered
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -43,19 +42,12 @@ class Recipe:
         return self.settings().model_dump(mode="json")
 
 
-@lru_cache(maxsize=1)
 def registered_recipes() -> dict[str, EntryPoint]:
     """Entry points of all installed packages that offer recipes, by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP))}
+    return registered(GROUP)
 
 
 def load_recipe(name: str) -> Recipe:
     """A registered recipe. Raises `KeyError` for an unknown name, `PrerequisiteError` when its package cannot be loaded."""
-    point = registered_recipes()[name]
-    try:
-        recipe: Recipe = point.load()
-    except (ImportError, AttributeError) as error:
-        raise PrerequisiteError(
-            f"recipe {name!r} cannot be loaded from {point.value!r}: {error}; reinstall its package"
-        ) from error
+    recipe: Recipe = load(registered_recipes()[name], "recipe")
     return recipe

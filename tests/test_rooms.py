@@ -104,3 +104,11 @@ def test_no_room_holds_a_fifth_of_the_code():
 def test_no_two_files_share_a_name():
     names = Counter(path.name for path in modules().values() if not path.name.startswith("__"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_the_files_that_the_guide_points_to_exist():
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = guide.partition("## Where is ...\n")[2].partition("\n## ")[0]
+    paths = re.findall(r"`([a-z_/]+/[a-z_.]+\.(?:py|json|toml))`", section)
+    assert len(paths) > 30
+    assert [path for path in paths if not (ROOT / path).exists()] == []

@@ -5,8 +5,9 @@ Names are loaded on first use, so that importing this package costs nothing.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from collabsim.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .finetune.finetuning import FinetuneResult, amultiagent_finetuning, multiagent_finetuning
@@ -16,19 +17,6 @@ if TYPE_CHECKING:
     from .policy.token_row import TokenRow
     from .settings import TrainConfig
     from .train_result import TrainResult
-
-_HOME = {
-    "FinetuneConfig": "finetune.finetuning_settings",
-    "FinetuneResult": "finetune.finetuning",
-    "Policy": "policy.policy",
-    "TokenRow": "policy.token_row",
-    "TrainConfig": "settings",
-    "TrainResult": "train_result",
-    "amultiagent_finetuning": "finetune.finetuning",
-    "atrain": "launch",
-    "multiagent_finetuning": "finetune.finetuning",
-    "train": "launch",
-}
 
 __all__ = [
     "FinetuneConfig",
@@ -43,9 +31,16 @@ __all__ = [
     "train",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module on first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HOME[name]}", __name__), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "finetune.finetuning": ["FinetuneResult", "amultiagent_finetuning", "multiagent_finetuning"],
+            "finetune.finetuning_settings": ["FinetuneConfig"],
+            "launch": ["atrain", "train"],
+            "policy.policy": ["Policy"],
+            "policy.token_row": ["TokenRow"],
+            "settings": ["TrainConfig"],
+            "train_result": ["TrainResult"],
+        },
+    )

@@ -16,7 +16,7 @@ from .settings import EvalConfig, LoraConfig
 
 
 class LearnerSettings(TypedDict, total=False):
-    """How weights change."""
+    """Settings of the update of weights."""
 
     lr: float
     warmup: int
@@ -33,7 +33,7 @@ class LearnerSettings(TypedDict, total=False):
 
 
 class TrainSettings(LearnerSettings, total=False):
-    """What is learned, and how."""
+    """Settings of `train`: objective, groups, loss, budget."""
 
     seat: str
     objective: str | Mapping[str, float]
@@ -59,7 +59,7 @@ class TrainSettings(LearnerSettings, total=False):
 
 
 class FinetuneSettings(LearnerSettings, total=False):
-    """How often members debate, what they keep of it, and how they learn from it."""
+    """Settings of `multiagent_finetuning`: members, debates, the replies that are kept, the tuning."""
 
     members: Sequence[str] | None
     iterations: int

@@ -18,7 +18,7 @@ from collabsim.coalitions.result import as_estimate, estimates_in, known_fields
 
 @dataclass(frozen=True, slots=True)
 class Strengths:
-    """What the system and the learner are worth on the task's items, at one moment of a training."""
+    """Outcomes and values of the system and the learner on the task's items, before or after a training."""
 
     system: Estimate
     individual: Estimate | None
@@ -37,7 +37,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class TrainCost:
-    """What a training took. Tokens of the learner are in `learner_tokens`, those it was updated on in `trained_tokens`."""
+    """Costs of a training. Tokens of the learner are in `learner_tokens`, those it was updated on in `trained_tokens`."""
 
     seconds: Mapping[str, float]
     """By phase: rollout, learn, push, evaluate, checkpoint."""
@@ -56,7 +56,7 @@ class TrainCost:
 
 @dataclass(frozen=True)
 class TrainResult:
-    """What a training came to."""
+    """The result of a training."""
 
     values: dict[str, Any]
     """The content of `result.json`."""
@@ -65,7 +65,7 @@ class TrainResult:
 
     @property
     def objective(self) -> str:
-        """What was learned, as tables name it."""
+        """The objective, as tables name it."""
         return str(self.values["objective"])
 
     @property
@@ -95,21 +95,21 @@ class TrainResult:
 
     @cached_property
     def gain(self) -> Gain | None:
-        """What the training changed."""
-        found = self.values.get("gain")
-        return None if found is None else Gain(as_estimate(found["system"]), _maybe(found["individual"]))
+        """The gains of the training."""
+        gains = self.values.get("gain")
+        return None if gains is None else Gain(as_estimate(gains["system"]), _maybe(gains["individual"]))
 
     @cached_property
     def cost(self) -> TrainCost:
-        """What the training took."""
+        """Costs of the training."""
         return TrainCost(**known_fields(TrainCost, self.values["cost"]))
 
     def _strengths(self, when: str) -> Strengths | None:
-        found = cast("Mapping[str, Any] | None", self.values.get(when))
-        if found is None:
+        section = cast("Mapping[str, Any] | None", self.values.get(when))
+        if section is None:
             return None
-        own = _maybe(found["individual"])
-        return Strengths(as_estimate(found["system"]), own, estimates_in(found, "compositional"))
+        own = _maybe(section["individual"])
+        return Strengths(as_estimate(section["system"]), own, estimates_in(section, "compositional"))
 
 
 def _maybe(entry: Mapping[str, Any] | None) -> Estimate | None:

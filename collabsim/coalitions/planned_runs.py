@@ -7,7 +7,7 @@ out on purpose: making the runs (`system.execute`), and recording them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,6 +77,10 @@ class PlannedRuns:
         """Empty tables for the outcomes of the coalitions and of the seats by themselves."""
         ids = [item.id for item in self.task.items]
         return {"coalition": GameTable(self.players.names, ids), "alone": GameTable(self.seats, ids)}
+
+    def missing(self, tables: Mapping[Kind, GameTable]) -> Iterator[PlannedRun]:
+        """The runs without an outcome in `tables`: what a resumed sweep still has to make. Lazy, as the runs are."""
+        return (run for run in self if not tables[run.kind].has(run.item, run.mask))
 
     def request(self, run: PlannedRun) -> RunRequest:
         """The description of a run, with the run as its key."""

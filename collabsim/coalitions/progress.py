@@ -9,7 +9,7 @@ from collabsim.episode import Episode
 
 
 class Progress:
-    """What a sweep tells while it runs; the base class says nothing."""
+    """Receives the progress of a sweep while it runs; the base class ignores it."""
 
     def start(self, total: int, done: int) -> None:
         """Called once, with the number of runs in the plan and of those that are there already."""

@@ -49,11 +49,11 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class StrengthRelation:
-    """How individual and compositional strength go together; see `relation.py` for the rules."""
+    """The relation of individual and compositional strength; see `relation.py` for the rules."""
 
     verdict: Verdict
     value: Literal["shapley", "leave_one_out"]
-    """Which number is the compositional strength."""
+    """The value that is taken as compositional strength."""
     pairs: PairCounts
     inverted: tuple[tuple[str, str], ...]
     """The inverted pairs by name."""
@@ -64,7 +64,7 @@ class StrengthRelation:
 
 @dataclass(frozen=True, slots=True)
 class SweepCost:
-    """What a sweep took, over all of its sessions."""
+    """Costs of a sweep, over all of its sessions."""
 
     runs: int = 0
     """Runs of the system; the seats' own answers outside it are in `calls` only."""
@@ -84,7 +84,7 @@ class SweepCost:
 
 @dataclass(frozen=True, repr=False)
 class SweepResult:
-    """What a sweep found."""
+    """The result of a sweep."""
 
     values: dict[str, Any]
     """The content of `values.json`."""
@@ -120,7 +120,7 @@ class SweepResult:
 
     @property
     def paired(self) -> bool:
-        """Whether all coalitions met the same samples; False when an application called models past its seats."""
+        """Whether all coalitions met the same samples; False when an application called models without a seat."""
         return bool(self.values.get("paired", True))
 
     @property
@@ -130,12 +130,12 @@ class SweepResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What makes the numbers doubtful, in sentences."""
+        """Sentences about what makes the numbers doubtful."""
         return tuple(self.values.get("warnings", ()))
 
     @property
     def definitions(self) -> Mapping[str, Any]:
-        """What the numbers mean: protocol, options, floor, roles, seed."""
+        """The definitions of the numbers: protocol, options, floor, roles, seed."""
         return cast(Mapping[str, Any], self.values.get("definitions", {}))
 
     @property
@@ -181,29 +181,29 @@ class SweepResult:
     @cached_property
     def differences(self) -> tuple[Difference, ...]:
         """All pairs of players compared in Shapley value; empty for the method `loo`."""
-        found = self.values.get("differences") or ()
+        pairs = self.values.get("differences") or ()
         return tuple(
             Difference(one["first"], one["second"], one["value"], Interval(*one["ci95"]), one["differs"])
-            for one in found
+            for one in pairs
         )
 
     @cached_property
     def relation(self) -> StrengthRelation:
-        """How individual and compositional strength go together. Raises `StoreError` when the file does not say."""
-        found = self._section("relation")
-        kept = {name: known_fields(Correlation, one) for name, one in found.get("correlations", {}).items()}
+        """The relation of individual and compositional strength. Raises `StoreError` when the file has none."""
+        section = self._section("relation")
+        correlations = {name: known_fields(Correlation, one) for name, one in section.get("correlations", {}).items()}
         return StrengthRelation(
-            verdict=found["verdict"],
-            value=found["value"],
-            pairs=PairCounts(**known_fields(PairCounts, found["pairs"])),
-            inverted=tuple((first, second) for first, second in found["inverted"]),
-            correlations={name: Correlation(**one) for name, one in kept.items()},
-            spearman=found.get("spearman"),
+            verdict=section["verdict"],
+            value=section["value"],
+            pairs=PairCounts(**known_fields(PairCounts, section["pairs"])),
+            inverted=tuple((first, second) for first, second in section["inverted"]),
+            correlations={name: Correlation(**one) for name, one in correlations.items()},
+            spearman=section.get("spearman"),
         )
 
     @cached_property
     def cost(self) -> SweepCost:
-        """What the sweep took. Raises `StoreError` when the file does not say."""
+        """Costs of the sweep. Raises `StoreError` when the file has none."""
         return SweepCost(**known_fields(SweepCost, self._section("cost")))
 
     def _section(self, name: str) -> Mapping[str, Any]:
@@ -221,10 +221,10 @@ class SweepResult:
         ]
         columns = [("alone", False), ("Shapley [95%]", True), ("leave-one-out [95%]", True)]
         sections = (self.individual, self.shapley, self.leave_one_out)
-        shown = [(*column, found) for column, found in zip(columns, sections, strict=True) if found]
+        shown = [(*column, estimates) for column, estimates in zip(columns, sections, strict=True) if estimates]
         rows = [["member", *(name for name, _, _ in shown)]]
         for player in self.players:
-            rows += [[_shortened(player), *(_cell(found.get(player), spread) for _, spread, found in shown)]]
+            rows += [[_shortened(player), *(_cell(estimates.get(player), spread) for _, spread, estimates in shown)]]
         rare = any(cell.endswith(RARE) for row in rows for cell in row)
         note = [f"{RARE} rare: fewer than 15 items tell; the interval is the conservative one"] if rare else []
         return "\n".join([" · ".join(filter(None, map(str, title))), *_aligned(rows), *note])
@@ -243,8 +243,8 @@ def read_result(folder: Path | str) -> SweepResult:
 
 def estimates_in(values: Mapping[str, Any], section: str) -> dict[str, Estimate]:
     """A section of `values.json` by name, without the entries about which nothing can be said."""
-    found = values.get(section) or {}
-    return {name: as_estimate(entry) for name, entry in found.items() if entry is not None}
+    entries = values.get(section) or {}
+    return {name: as_estimate(entry) for name, entry in entries.items() if entry is not None}
 
 
 def as_estimate(entry: Mapping[str, Any]) -> Estimate:

@@ -7,7 +7,6 @@ call; values are refused while any outcome is missing (or their items are droppe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -124,20 +123,14 @@ class _State:
 
     async def evaluate(self) -> None:
         total = len(self.sweep.runs)
-        missing = sum(1 for _ in self._missing())
+        missing = sum(1 for _ in self.sweep.runs.missing(self.tables))
         self.sweep.progress.start(total, total - missing)
-        work = map(self.sweep.runs.request, self._missing())
+        work = map(self.sweep.runs.request, self.sweep.runs.missing(self.tables))
         try:
             await execute(self.system, work, self._keep, concurrency=self.sweep.concurrency)
         finally:
             self.log.flush()
         self.cost = self.log.cost() or self.cost
-
-    def _missing(self) -> Iterator[PlannedRun]:
-        """What has no outcome yet; never held as a list, for a large exact sweep has millions of runs."""
-        for run in self.sweep.runs:
-            if not self.tables[run.kind].has(run.item, run.mask):
-                yield run
 
     def _keep(self, finished: FinishedRun) -> None:
         run: PlannedRun = finished.request.key

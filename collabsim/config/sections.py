@@ -7,11 +7,10 @@ a schema when it is needed. Such a section is no part of what a sweep measures; 
 
 from __future__ import annotations
 
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING
 
-from collabsim.errors import PrerequisiteError
+from collabsim.plugins import load, registered
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -19,20 +18,13 @@ if TYPE_CHECKING:
 GROUP = "collabsim.sections"
 
 
-@lru_cache(maxsize=1)
 def installed_sections() -> dict[str, EntryPoint]:
     """Entry points of the sections that installed packages read, by name; nothing is loaded."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP))}
+    return registered(GROUP)
 
 
 def section_schema(name: str) -> type[BaseModel]:
     """The schema of an installed section. Raises `KeyError` for another, `PrerequisiteError` when it cannot be
     loaded."""
-    point = installed_sections()[name]
-    try:
-        schema: Any = point.load()
-    except (ImportError, AttributeError) as error:
-        raise PrerequisiteError(
-            f"the section {name!r} cannot be loaded from {point.value!r}: {error}; reinstall its package"
-        ) from error
-    return schema  # type: ignore[no-any-return]
+    schema: type[BaseModel] = load(installed_sections()[name], "the section")
+    return schema

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import lru_cache
-from importlib.metadata import entry_points
 from typing import Any
 
 from collabsim.context import RunContext
 from collabsim.errors import ProtocolError
+from collabsim.plugins import load, registered
 
 PLAYGROUND = "collabsim.playground"
 """Entry-point group of functions that make a context for graphs that are opened outside any run."""
@@ -38,7 +38,7 @@ def context_of(runtime: Any) -> RunContext:
 @lru_cache(maxsize=1)
 def _outside() -> RunContext:
     """The context made by an entry point of `PLAYGROUND`: by name, since its module imports everything that nodes use."""
-    for point in entry_points(group=PLAYGROUND):
-        make: Callable[[], RunContext] = point.load()
+    for point in registered(PLAYGROUND).values():
+        make: Callable[[], RunContext] = load(point, "the playground")
         return make()
     raise ProtocolError("a node was run outside any run, and there is no playground; run the graph through a System")

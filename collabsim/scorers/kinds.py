@@ -8,11 +8,12 @@ scorer object a kind, loaded on first use, so that no kind costs what another ne
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from collabsim.errors import ConfigError, nearest
+from collabsim.plugins import registered
 from collabsim.scorers.reading.scoring import AnswerScorer
 
 GROUP = "collabsim.kinds"
@@ -22,10 +23,9 @@ INFERRED = ("choice", "code", "number", "expression", "exact")
 installing a package changes no task."""
 
 
-@lru_cache(maxsize=1)
 def registered_kinds() -> dict[str, EntryPoint]:
     """Entry points of all installed packages that offer kinds of answers, by name."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP))}
+    return registered(GROUP)
 
 
 @cache

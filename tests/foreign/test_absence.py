@@ -252,7 +252,7 @@ def test_a_fan_out_over_nothing_because_its_planner_is_off_is_refused():
         ({"players": ["ask-c"]}, "no node and no seat 'ask-c' .did you mean 'ask-"),
         ({"players": ["ask-a", "ask-a"]}, "expected distinct names"),
         ({"players": []}, "at least one"),
-        ({"players": "ask-a"}, "expected a list of names, got 'ask-a'"),
+        ({"players": "ask-a"}, "players: expected a list of names or None, got 'ask-a'"),
         ({"players": ["seat:x"]}, "no seat 'x'"),
         ({"absent": {"ask-a": "skpi"}}, r"expected one of skip, pass.*did you mean 'skip'"),
         ({"absent": {"ask-a": "unavailable"}}, "this node is no ToolNode"),

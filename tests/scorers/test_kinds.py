@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collabsim import GenerationStore, Pool, SimulatedModel, System, load_task, score_answer, sweep
+from collabsim import GenerationStore, Pool, SimulatedModel, System, load_task, plugins, score_answer, sweep
 from collabsim.errors import ConfigError, DataError
 from collabsim.scorers import AnswerScorer, registered_kinds, scorer_for
 from collabsim.scorers.kinds import INFERRED
@@ -60,7 +60,7 @@ def installed(tmp_path, monkeypatch):
 
 
 def _forget():
-    registered_kinds.cache_clear()
+    plugins.read_again()
     scorer_for.cache_clear()
 
 
