@@ -308,6 +308,8 @@ def test_difficulty_and_topic_come_from_the_row():
     assert load_task([ROWS[0]]).items[0].difficulty is None
 
 
-def test_a_home_folder_of_nobody_is_a_file_that_is_not_there():
-    with pytest.raises(DataError, match="nobody-here"):
+def test_a_home_folder_of_nobody_is_named_as_one_that_cannot_be_found():
+    with pytest.raises(
+        ConfigError, match=r"'~nobody-here/items\.jsonl' begins with a home folder that cannot be found"
+    ):
         load_task("jsonl:~nobody-here/items.jsonl")
