@@ -14,7 +14,7 @@ from typing import Any
 
 from collabsim.trainers.item_order import visits_of_step
 from collabsim.trainers.records import Visit
-from collabsim.trainers.setup import Prepared, prepare
+from collabsim.trainers.setup import PreparedTraining, prepare
 
 from collabsim.episode import Reply, Usage
 from collabsim.item import Answer, Score
@@ -86,14 +86,14 @@ class Step:
         return self.rollout + self.learn + self.push
 
 
-def prepared(objective: str) -> Prepared:
+def prepared(objective: str) -> PreparedTraining:
     """The example's system, items and settings in the benchmark's sizes."""
     changes = {**CHANGES, "train.objective": objective}
     made = prepare(EXAMPLE, [f"{key}={json.dumps(value)}" for key, value in changes.items()])
     return replace(made, items=tuple(replace(item, scorer=Coin()) for item in made.items))
 
 
-def system_of(made: Prepared, store: GenerationStore) -> System:
+def system_of(made: PreparedTraining, store: GenerationStore) -> System:
     """The example's vote with drawn partners."""
     system = made.system(store)
     for seat in system.pool:
@@ -101,6 +101,6 @@ def system_of(made: Prepared, store: GenerationStore) -> System:
     return system
 
 
-def visits(made: Prepared, first: int, steps: int) -> list[Visit]:
+def visits(made: PreparedTraining, first: int, steps: int) -> list[Visit]:
     """What is trained on in some steps, in their order."""
     return [visit for step in range(first, first + steps) for visit in visits_of_step(made.items, 0, step, ITEMS)]

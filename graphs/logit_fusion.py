@@ -27,7 +27,7 @@ Rule = Literal["mean", "product"]
 
 
 @dataclass(frozen=True, slots=True)
-class Fuse:
+class FuseLogits:
     """The mean or the normalised product of next-token distributions."""
 
     how: Rule
@@ -58,7 +58,7 @@ class FusePresent:
     how: Rule
     weights: Mapping[str, float]
 
-    def __call__(self, run: RunContext) -> tuple[Sequence[str], Fuse]:
+    def __call__(self, run: RunContext) -> tuple[Sequence[str], FuseLogits]:
         """The present seats and the rule over them."""
 
         def place(seat: str) -> tuple[str, float, str]:
@@ -66,7 +66,7 @@ class FusePresent:
 
         seats = sorted(run.order, key=place)
         weights = [self.weights.get(seat, 1.0) for seat in seats]
-        return seats, Fuse(self.how, tuple(weight / sum(weights) for weight in weights))
+        return seats, FuseLogits(self.how, tuple(weight / sum(weights) for weight in weights))
 
 
 @protocol(

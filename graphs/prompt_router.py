@@ -85,7 +85,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class IfChosen:
+class IfPicked:
     """The task's own messages, for the seat that was picked."""
 
     seat: str
@@ -126,7 +126,7 @@ def prompt_router(seats: Sequence[str], *, route: str = ROUTE) -> StateGraph[Any
     graph = new_graph()
     graph.add_node("route", AskRole("route", "router", Route(route), draw=ROUTER_DRAW))
     graph.add_edge(START, "route")
-    nodes = [node for seat in seats for node in add_round(graph, [seat], prompt=IfChosen(seat), after=["route"])]
+    nodes = [node for seat in seats for node in add_round(graph, [seat], prompt=IfPicked(seat), after=["route"])]
     end_by_reply(graph, nodes)
     return graph
 

@@ -1,7 +1,7 @@
 """From a config file to what a training needs.
 
-In: a path and overrides, or plain data. Out: a `Prepared`: items by split, settings, places, and the system once there
-is a store. No model is loaded and nothing is written here.
+In: a path and overrides, or plain data. Out: a `PreparedTraining`: items by split, settings, places, and the system once
+there is a store. No model is loaded and nothing is written here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedTraining:
     """A config with a `train:` section, read."""
 
     config: Config
@@ -84,18 +84,18 @@ class Prepared:
         return self.config.concurrency
 
 
-def prepare(path: Path, overrides: Sequence[str] = ()) -> Prepared:
+def prepare(path: Path, overrides: Sequence[str] = ()) -> PreparedTraining:
     """Read a config file. Raises `ConfigError` and `DataError` for what cannot be meant."""
     path = user_path(path, "CONFIG")
     config = read_config(path, overrides)
     return prepare_config(config, path.parent, run_place(path, config.out, training_identity(config)))
 
 
-def prepare_config(config: Config, base: Path, out: Path) -> Prepared:
+def prepare_config(config: Config, base: Path, out: Path) -> PreparedTraining:
     """The same for a config that was read already; relative paths in it start from `base`."""
     train = parse_train(config.section("train"))
     task = make_task(config, base)
-    return Prepared(config, train, task, load_train_items(config.task, base, task, train.items), out, base)
+    return PreparedTraining(config, train, task, load_train_items(config.task, base, task, train.items), out, base)
 
 
 def training_identity(config: Config) -> str:

@@ -30,7 +30,7 @@ from collabsim.tasks import Task
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedSweep:
     """A config turned into live objects."""
 
     config: Config
@@ -39,16 +39,16 @@ class Prepared:
     out: Path
 
 
-def prepare(path: Path, overrides: Sequence[str]) -> Prepared:
+def prepare(path: Path, overrides: Sequence[str]) -> PreparedSweep:
     """Read a config and build what it describes, with a store in memory; nothing is generated or written."""
     path = user_path(path, "CONFIG")
     config = read_config(path, overrides)
     task = make_task(config, path.parent)
     out = run_place(path, config.out, config_identity(config))
-    return Prepared(config, make_system(config, GenerationStore(None), path.parent), task, out)
+    return PreparedSweep(config, make_system(config, GenerationStore(None), path.parent), task, out)
 
 
-def _planned(prepared: Prepared, *, keep: bool, progress: RichProgress | None = None) -> Sweep:
+def _planned(prepared: PreparedSweep, *, keep: bool, progress: RichProgress | None = None) -> Sweep:
     settings = prepared.config.sweep
     return plan_sweep(
         prepared.system,

@@ -128,7 +128,7 @@ def mean_interval(
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PairDifference:
     """First member minus second, with an interval that holds for all pairs at once."""
 
     first: int
@@ -143,7 +143,7 @@ class Difference:
         return low > 0 or high < 0
 
 
-def pairwise_differences(values: Floats, *, seed: int = 0) -> tuple[Difference, ...]:
+def pairwise_differences(values: Floats, *, seed: int = 0) -> tuple[PairDifference, ...]:
     """Differences between members: all pairs of columns of `values` [m, n] with simultaneous 95% intervals.
 
     The width is the 95% quantile of max |t| over the pairs under the correlations of the members' means (single-step
@@ -160,7 +160,7 @@ def pairwise_differences(values: Floats, *, seed: int = 0) -> tuple[Difference, 
     low = np.where(wide.rare, wide.low, wide.value - half)
     high = np.where(wide.rare, wide.high, wide.value + half)
     rows = zip(*wide._replace(low=low, high=high), strict=True)
-    return tuple(Difference(i, j, _estimate(len(values), row)) for (i, j), row in zip(pairs, rows, strict=True))
+    return tuple(PairDifference(i, j, _estimate(len(values), row)) for (i, j), row in zip(pairs, rows, strict=True))
 
 
 def _max_t(values: Floats, first: Any, second: Any, pairs: Intervals, seed: int) -> float:

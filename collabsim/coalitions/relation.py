@@ -24,7 +24,7 @@ MIN_MEMBERS = 4
 MIN_RELIABILITY = 0.5
 
 PairVerdict = Literal["concordant", "inverted", "undecided"]
-Verdict = Literal["aligned", "misaligned", "undecided"]
+RelationVerdict = Literal["aligned", "misaligned", "undecided"]
 
 
 class Span(NamedTuple):
@@ -36,7 +36,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MemberPair:
     """Two members compared on both strengths, first minus second; intervals at Bonferroni level over the pairs."""
 
     first: int
@@ -64,8 +64,8 @@ class Correlation:
 class Relation:
     """One setting (a pool under a protocol on a task)."""
 
-    verdict: Verdict
-    pairs: tuple[Pair, ...]
+    verdict: RelationVerdict
+    pairs: tuple[MemberPair, ...]
     correlations: Mapping[str, Correlation]
     """By value: `shapley`, and `leave_one_out`, `shapley_after_two` where given."""
 
@@ -93,7 +93,7 @@ def relation(
     return Relation(verdict, pairs, {name: correlation(individual, matrix) for name, matrix in matrices.items()})
 
 
-def verdict_of(individual: Floats, value: Floats) -> tuple[Verdict, tuple[Pair, ...]]:
+def verdict_of(individual: Floats, value: Floats) -> tuple[RelationVerdict, tuple[MemberPair, ...]]:
     """The verdict of a setting and its pairs, from [m, n] matrices.
 
     *Pairs*: concordant or inverted when both differences exclude 0 at Bonferroni level (0.05 / number of pairs), else
@@ -118,14 +118,14 @@ def verdict_of(individual: Floats, value: Floats) -> tuple[Verdict, tuple[Pair, 
     differences = intervals(np.hstack([both, both]), confidence=levels)
     signs = _sign(differences).reshape(2, 2, k)  # level (strict, loose) x strength x pair
     calls, agree = signs.prod(axis=1)
-    verdict: Verdict = "undecided"
+    verdict: RelationVerdict = "undecided"
     if (calls < 0).any():
         verdict = "misaligned"
     elif (agree > 0).all():
         verdict = "aligned"
     names: dict[int, PairVerdict] = {1: "concordant", -1: "inverted", 0: "undecided"}
     spans = [(_span(differences, at), _span(differences, k + at)) for at in range(k)]
-    return verdict, tuple(Pair(i, j, *spans[at], names[int(calls[at])]) for at, (i, j) in enumerate(pairs))
+    return verdict, tuple(MemberPair(i, j, *spans[at], names[int(calls[at])]) for at, (i, j) in enumerate(pairs))
 
 
 def correlation(individual: Floats, value: Floats) -> Correlation:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from collabsim.coalitions.intervals import Estimate, Interval
-from collabsim.coalitions.relation import Correlation, Verdict
+from collabsim.coalitions.relation import Correlation, RelationVerdict
 from collabsim.errors import StoreError
 from collabsim.run_folder import VALUES_FILE, read_json
 
@@ -51,7 +51,7 @@ class PairCounts:
 class StrengthRelation:
     """The relation of individual and compositional strength; see `relation.py` for the rules."""
 
-    verdict: Verdict
+    verdict: RelationVerdict
     value: Literal["shapley", "leave_one_out"]
     """The value that is taken as compositional strength."""
     pairs: PairCounts

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from collabsim.graphs.logit_fusion import Fuse
+from collabsim.graphs.logit_fusion import FuseLogits
 from engines import requires
 
 from collabsim import GenerationStore, Pool, Sampling, Seat, System, make_item
@@ -63,7 +63,7 @@ def local(folders, tmp_path, monkeypatch):
 
 
 def fusion(*models, how="mean"):
-    return JointModel([Member(model) for model in models], Fuse(how, tuple(1 / len(models) for _ in models)))
+    return JointModel([Member(model) for model in models], FuseLogits(how, tuple(1 / len(models) for _ in models)))
 
 
 @pytest.mark.parametrize("how", ["mean", "product"])
@@ -100,7 +100,7 @@ async def test_members_read_their_own_persona(local, folders):
 
     model = local("one")
     persona = (Message("system", "Be brief."),)
-    joint = JointModel([Member(model, persona), Member(model)], Fuse("product", (0.5, 0.5)))
+    joint = JointModel([Member(model, persona), Member(model)], FuseLogits("product", (0.5, 0.5)))
     said = await joint.areply(ASK)
     prompts = [model.prompter.render(persona + ASK.messages), model.prompter.render(ASK.messages)]
     rows = [forward(folders["one"], prompt)[-1].log_softmax(-1).numpy() for prompt in prompts]

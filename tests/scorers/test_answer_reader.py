@@ -22,7 +22,7 @@ from collabsim.scorers.mathematics.answer_values import (
 from collabsim.scorers.mathematics.equality import same
 from collabsim.scorers.mathematics.expression_tree import TooLarge
 from collabsim.scorers.mathematics.parser import parse
-from collabsim.scorers.mathematics.tokens import Unreadable
+from collabsim.scorers.mathematics.tokens import UnreadableExpression
 from collabsim.scorers.reading.numbers import Range
 from collabsim.scorers.reading.quantities import Quantity
 
@@ -99,7 +99,7 @@ def test_nothing_is_read_from_what_says_nothing(text):
     "text", ["1_000", "2 3", "word", "1/0", "x=", "(1,2)", "((", "\\foo", "|x", "\\frac{1}", "3 +"]
 )
 def test_what_is_no_expression_is_unreadable(text):
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableExpression):
         parse(text)
 
 

@@ -1,7 +1,7 @@
 """A running batch of a transformers model: rows join between steps, and leave when they are finished.
 
-In: `Row`s. Out: their futures are resolved. `admit` reads prompts (in groups of similar length, padded on the left, equal
-ones once) and samples a first token; `step` adds a token to every row. All rows end at the same column of the cache, see
+In: `BatchRow`s. Out: their futures are resolved. `admit` reads prompts (in groups of similar length, padded on the left,
+equal ones once) and samples a first token; `step` adds a token to every row. All rows end at the same column of the cache, see
 `kv_cache.py`; mask and positions follow from the rows' lengths. Imports torch: import this module where an engine starts.
 Left out on purpose: threads, queues, and what to do about errors: those of a forward pass come out as they are.
 """
@@ -30,7 +30,7 @@ READ_TOKENS = 4096
 
 
 @dataclass(eq=False, slots=True)
-class Row:
+class BatchRow:
     """A request in progress."""
 
     request: TokenRequest
@@ -79,11 +79,11 @@ class Row:
         return self.resolved
 
 
-class Batch:
+class RunningBatch:
     """Rows that are generated together by one causal language model of transformers."""
 
     def __init__(self, model: Any, endings: Endings) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[BatchRow] = []
         self._model = model
         self._endings = endings
         self._layers = model.config.get_text_config().num_hidden_layers
@@ -100,10 +100,10 @@ class Batch:
         """Let the rows go whose callers no longer wait."""
         self._keep([place for place, row in enumerate(self.rows) if not row.dropped()])
 
-    def admit(self, rows: Sequence[Row]) -> None:
+    def admit(self, rows: Sequence[BatchRow]) -> None:
         """Read the rows' prompts (and what they had sampled before an interruption), sample a token, take them in."""
         for group in reading_groups(rows):
-            incoming = Batch(self._model, self._endings)
+            incoming = RunningBatch(self._model, self._endings)
             incoming._read(group)
             if incoming.rows and self.rows:
                 kv_cache.join(self._cache, incoming._cache)
@@ -116,7 +116,7 @@ class Batch:
         if self.rows:
             self._sample(self._forward([row.ids[-1:] for row in self.rows], [row.known for row in self.rows]))
 
-    def _read(self, rows: list[Row]) -> None:
+    def _read(self, rows: list[BatchRow]) -> None:
         """Read the rows' texts, each text once however many rows have it: k samples of one prompt cost one reading."""
         self.rows, self._cache = rows, kv_cache.new_cache(self._layers)
         texts = [(*row.request.prompt_ids, *row.ids) for row in rows]
@@ -153,7 +153,7 @@ class Batch:
         )
         return torch.as_tensor(output.logits[:, -1])
 
-    def _ended(self, row: Row, token: int, logprob: float) -> bool:
+    def _ended(self, row: BatchRow, token: int, logprob: float) -> bool:
         if not math.isfinite(logprob):
             row.resolve(
                 CallError("the model gave logits that are not numbers; check its weights, or try dtype float32")
@@ -181,9 +181,9 @@ class Batch:
             kv_cache.keep(self._cache, count, moves, max(row.known for row in self.rows) - 1)
 
 
-def reading_groups(rows: Sequence[Row]) -> Iterator[list[Row]]:
+def reading_groups(rows: Sequence[BatchRow]) -> Iterator[list[BatchRow]]:
     """The rows, longest first, in groups of at most `READ_TOKENS` padded tokens (or one row)."""
-    group: list[Row] = []
+    group: list[BatchRow] = []
     for row in sorted(rows, key=lambda row: -row.known):
         if group and (len(group) + 1) * group[0].known > READ_TOKENS:
             yield group

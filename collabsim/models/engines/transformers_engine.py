@@ -24,7 +24,7 @@ from collabsim.locks import FairLock
 from collabsim.models.engines.engine import Generation, TokenRequest
 
 if TYPE_CHECKING:
-    from collabsim.models.engines.torch_batch import Row
+    from collabsim.models.engines.torch_batch import BatchRow
     from collabsim.models.engines.torch_session import TorchSession
     from collabsim.models.weights.torch_loading import Loaded
 
@@ -63,7 +63,7 @@ class TransformersEngine:
         self._trained_elsewhere = loaded is not None
         loaded = loaded or load(Path(folder), dtype, device)
         from collabsim.models.engines.reply_ending import Endings
-        from collabsim.models.engines.torch_batch import Batch
+        from collabsim.models.engines.torch_batch import RunningBatch
 
         self.model: Any = loaded.model
         """The running `PreTrainedModel`; None after `close`."""
@@ -78,11 +78,11 @@ class TransformersEngine:
         self._budget = max_batch_tokens
         self._most_rows = _MOST_ROWS
         self._threads = threads
-        self._batch = Batch(loaded.model, Endings(loaded.tokenizer, loaded.end_ids))
+        self._batch = RunningBatch(loaded.model, Endings(loaded.tokenizer, loaded.end_ids))
         self._turn: AbstractContextManager[Any] = _CPU if loaded.model.device.type == "cpu" else nullcontext()
         self._during: AbstractContextManager[Any] = during or nullcontext()
-        self._waiting: deque[Row] = deque()
-        self._taken: list[Row] = []
+        self._waiting: deque[BatchRow] = deque()
+        self._taken: list[BatchRow] = []
         self._changed = threading.Condition()
         self._ended: str | None = None
         self._thread = threading.Thread(target=self._serve, name=f"collabsim-{self._folder.name}", daemon=True)
@@ -117,9 +117,9 @@ class TransformersEngine:
 
     def submit(self, request: TokenRequest) -> Future[Generation]:
         """Queue a request; see `engine.Engine.submit`."""
-        from collabsim.models.engines.torch_batch import Row
+        from collabsim.models.engines.torch_batch import BatchRow
 
-        row = Row(request)
+        row = BatchRow(request)
         complaint: CallError | None = self._complaint(request)
         with self._changed:
             if self._ended is not None:
@@ -188,14 +188,14 @@ class TransformersEngine:
         finally:
             self._wind_up()
 
-    def _arrivals(self) -> list[Row] | None:
+    def _arrivals(self) -> list[BatchRow] | None:
         """The waiting rows that fit beside the running ones; sleeps while there is nothing to do. None: closed."""
         running = self._batch.rows
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or running or self._ended)
             if self._ended:
                 return None
-            arrivals: list[Row] = []
+            arrivals: list[BatchRow] = []
             longest = max((row.longest for row in running), default=0)
             while self._waiting:
                 row = self._waiting[0]
@@ -208,7 +208,7 @@ class TransformersEngine:
                     arrivals.append(row)
             return arrivals
 
-    def _advance(self, arrivals: list[Row]) -> None:
+    def _advance(self, arrivals: list[BatchRow]) -> None:
         self._taken = [*self._batch.rows, *arrivals]
         try:
             with self._turn, self._during:
@@ -218,10 +218,10 @@ class TransformersEngine:
         except Exception as error:
             self._recover([row for row in self._taken if not row.dropped()], error)
 
-    def _recover(self, rows: list[Row], error: Exception) -> None:
+    def _recover(self, rows: list[BatchRow], error: Exception) -> None:
         """After a failed step the cache is torn, so all its rows leave: to be read anew in halves, or with an error."""
         self._batch.clear()
-        again: list[Row] = []
+        again: list[BatchRow] = []
         short_of_memory = _is_out_of_memory(error)
         if short_of_memory:
             error.__traceback__ = None  # its frames hold the tensors that took the memory

@@ -1,7 +1,7 @@
 """GGUF files as Hugging Face folders.
 
-In: a `Source` with GGUF parts. Out: a folder in the cache, named by what went into it. transformers unpacks the weights;
-the tokenizer that it makes is mended and verified (see `gguf_tokenizer.py`) as it is read back from the folder. Left out
+In: a `WeightSource` with GGUF parts. Out: a folder in the cache, named by what went into it. transformers unpacks the
+weights; the tokenizer that it makes is mended and verified (see `gguf_tokenizer.py`) as it is read back from the folder. Left out
 on purpose: keeping weights quantized, since vLLM on a CPU and training need them whole.
 """
 
@@ -17,7 +17,7 @@ from collabsim.models.weights.cache import cache_folder, make_once, sha256_of
 from collabsim.models.weights.gguf_header import Header, read_header
 from collabsim.models.weights.gguf_tokenizer import TokenizerFacts, differences, drop_strangers, facts_of, mend
 from collabsim.models.weights.loading_lock import loading_transformers
-from collabsim.models.weights.source import Source
+from collabsim.models.weights.source import WeightSource
 from collabsim.optional_packages import first_line, require
 from collabsim.seeds import digest
 
@@ -27,7 +27,7 @@ DTYPES = ("bfloat16", "float16", "float32")
 _log = logging.getLogger(__name__)
 
 
-def converted(source: Source, dtype: str = "bfloat16") -> Path:
+def converted(source: WeightSource, dtype: str = "bfloat16") -> Path:
     """The folder of a GGUF source, converted now or before.
 
     Raises `DataError` for another hash than the spec's, for cut files and for a tokenizer that cannot be mended;
@@ -46,7 +46,7 @@ def converted(source: Source, dtype: str = "bfloat16") -> Path:
     return make_once(cache_folder() / f"{source.name}-{key}", lambda folder: _fill(folder, source, dtype))
 
 
-def _fill(folder: Path, source: Source, dtype: str) -> None:
+def _fill(folder: Path, source: WeightSource, dtype: str) -> None:
     for package in ("gguf", "accelerate", "torch", "transformers"):
         require(package, f"converting the GGUF model {source.name!r}")
     # A warning, since it shows without any logging set up: otherwise the first run seems to hang.
@@ -71,14 +71,14 @@ def _fill(folder: Path, source: Source, dtype: str) -> None:
     _log.warning("converted %s in %.0f s", source.name, time.monotonic() - began)
 
 
-def _cannot_convert(source: Source, error: Exception) -> DataError:
+def _cannot_convert(source: WeightSource, error: Exception) -> DataError:
     return DataError(
         f"model {source.spec!r}: transformers {require('transformers', 'GGUF').__version__} cannot convert this GGUF file "
         f"({first_line(error)}); use the model's original folder or hub id"
     )
 
 
-def _one_file(source: Source, folder: Path) -> Path:
+def _one_file(source: WeightSource, folder: Path) -> Path:
     """The GGUF as one file: itself, or its parts joined inside `folder`."""
     if len(source.parts) == 1:
         return source.parts[0].resolve()

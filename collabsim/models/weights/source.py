@@ -1,7 +1,7 @@
 """Sources of weights, as specs name them: a folder, the parts of one GGUF file, or a model on the hub.
 
-In: a spec. Out: a `Source`, every file of which exists. Nothing is read, hashed or downloaded. Left out on purpose: what
-is inside the files.
+In: a spec. Out: a `WeightSource`, every file of which exists. Nothing is read, hashed or downloaded. Left out on purpose:
+what is inside the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FORMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class WeightSource:
     """Where a model's files are."""
 
     spec: str
@@ -37,7 +37,7 @@ class Source:
     """What the joined parts must hash to; empty when the spec does not say."""
 
 
-def locate(spec: str, *, revision: str | None = None) -> Source:
+def locate(spec: str, *, revision: str | None = None) -> WeightSource:
     """The source that `spec` names. Raises `ConfigError` for a malformed spec, `PrerequisiteError` for what is missing."""
     address, sha256 = _without_hash(spec)
     if address.startswith(SCHEME):
@@ -64,7 +64,7 @@ def _without_hash(spec: str) -> tuple[str, str]:
     return address, digest[1].lower()
 
 
-def _local(spec: str, address: str, sha256: str) -> Source | None:
+def _local(spec: str, address: str, sha256: str) -> WeightSource | None:
     path = Path(address).expanduser()
     if path.exists():
         return _of_paths(spec, (path.absolute(),), sha256)
@@ -75,16 +75,16 @@ def _local(spec: str, address: str, sha256: str) -> Source | None:
     return None
 
 
-def _on_hub(spec: str, address: str) -> Source:
-    return Source(spec, name=address, hub_id=address)
+def _on_hub(spec: str, address: str) -> WeightSource:
+    return WeightSource(spec, name=address, hub_id=address)
 
 
-def _of_paths(spec: str, paths: tuple[Path, ...], sha256: str) -> Source:
+def _of_paths(spec: str, paths: tuple[Path, ...], sha256: str) -> WeightSource:
     first = paths[0]
     if first.is_dir():
         if len(paths) > 1:
             raise ConfigError(f"model {spec!r}: only files can be joined, and {first} is a folder")
-        return Source(spec, name=first.resolve().name, folder=first)
+        return WeightSource(spec, name=first.resolve().name, folder=first)
     with first.open("rb") as file:
         magic = file.read(4)
     if magic != b"GGUF":
@@ -92,4 +92,4 @@ def _of_paths(spec: str, paths: tuple[Path, ...], sha256: str) -> Source:
             f"model {spec!r}: expected a GGUF file (its first bytes are 'GGUF'), got {first.name} that starts with "
             f"{magic!r}; for safetensors name the folder that holds config.json and the tokenizer too"
         )
-    return Source(spec, name=_PART.sub("", first.name).removesuffix(".gguf"), parts=paths, sha256=sha256)
+    return WeightSource(spec, name=_PART.sub("", first.name).removesuffix(".gguf"), parts=paths, sha256=sha256)

@@ -33,7 +33,7 @@ from collabsim.scorers.mathematics.latex import LONGEST, compact, plain_math
 from collabsim.scorers.mathematics.notations import FORMS
 from collabsim.scorers.mathematics.parser import parse
 from collabsim.scorers.mathematics.relations import read_relation
-from collabsim.scorers.mathematics.tokens import Unreadable
+from collabsim.scorers.mathematics.tokens import UnreadableExpression
 from collabsim.scorers.reading.numbers import Range
 from collabsim.scorers.reading.quantities import Quantity, unit_of, with_unit
 from collabsim.scorers.reading.text import without_markup
@@ -252,7 +252,7 @@ def _scalar(text: str, inner: _Inner) -> Value | None:  # noqa: ARG001
         node = parse(text)
     except TooLarge:
         return Vast(compact(text))
-    except (Unreadable, RecursionError):
+    except (UnreadableExpression, RecursionError):
         return None
     if not symbols_of(node) & {"±", "∓"}:
         return scalar(node)
@@ -263,5 +263,5 @@ def _scalar(text: str, inner: _Inner) -> Value | None:  # noqa: ARG001
 def _tree(text: str) -> Node | None:
     try:
         return parse(text)
-    except (TooLarge, Unreadable, RecursionError):
+    except (TooLarge, UnreadableExpression, RecursionError):
         return None

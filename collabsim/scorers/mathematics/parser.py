@@ -1,8 +1,8 @@
 r"""One expression, read into a tree.
 
 In: plain mathematics (see `latex.py`) that is one scalar: `2\sqrt{3}`, `x^2 - 1/2`, `3!`, `2\frac{1}{4}`. Out: a node
-(see `expression_tree.py`). The grammar is our own and refuses what it does not know (`Unreadable`): words, lists, relations,
-`1_000`, two numbers side by side. A mixed number is a sum, a slash binds as a product does (`1/2x` is x/2), `e`, `i` and `π`
+(see `expression_tree.py`). The grammar is our own and refuses what it does not know (`UnreadableExpression`): words, lists,
+relations, `1_000`, two numbers side by side. A mixed number is a sum, a slash binds as a product does (`1/2x` is x/2), `e`, `i` and `π`
 are the constants. Left out on purpose: sums, integrals and limits, which go to Math-Verify as text.
 """
 
@@ -24,7 +24,7 @@ from collabsim.scorers.mathematics.tokens import (
     TRIGONOMETRIC,
     WORD_LIKE,
     Token,
-    Unreadable,
+    UnreadableExpression,
     tokens,
 )
 
@@ -34,14 +34,14 @@ MOST_POWER_OF_TEN = 400
 
 
 def parse(text: str) -> Node:
-    """The tree of one expression. Raises `Unreadable`, or `TooLarge` for a number that cannot be worked out."""
+    """The tree of one expression. Raises `UnreadableExpression`, or `TooLarge` for a number that cannot be worked out."""
     parser = _Parser(tokens(text))
     try:
         node = parser.sum()
     except ZeroDivisionError:
-        raise Unreadable("division by zero") from None
+        raise UnreadableExpression("division by zero") from None
     if parser.now.kind != "end":
-        raise Unreadable(parser.now.text)
+        raise UnreadableExpression(parser.now.text)
     return node
 
 
@@ -70,7 +70,7 @@ class _Parser:
     def sum(self) -> Node:
         self.depth += 1
         if self.depth > MOST_NESTED:
-            raise Unreadable("nested too deeply")
+            raise UnreadableExpression("nested too deeply")
         parts = [self.product()]
         while sign := self.taken("+", "-", "±", "∓"):
             parts.append(_signed(sign, self.product()))
@@ -82,7 +82,7 @@ class _Parser:
         while sign := self.taken("+", "-", "±", "∓"):
             signs.append(sign)
         if len(signs) > 2:
-            raise Unreadable("signs")
+            raise UnreadableExpression("signs")
         node = self.factor()
         while True:
             if self.taken("*"):
@@ -103,7 +103,7 @@ class _Parser:
 
     def starts_factor(self) -> bool:
         if self.now.kind == "number" and self.tokens[self.place - 1].text not in ("!", ")"):
-            raise Unreadable("two numbers side by side")
+            raise UnreadableExpression("two numbers side by side")
         if self.now.kind == "mark":
             return self.now.text in STARTS and not (self.now.text == "|" and self.bars)
         return self.now.kind in ("word", "command", "number")
@@ -144,14 +144,14 @@ class _Parser:
             return nodes.root(self.atom(), nodes.number(2))
         if token.text in CONSTANTS:
             return nodes.constant(CONSTANTS[token.text])
-        raise Unreadable(token.text or "end")
+        raise UnreadableExpression(token.text or "end")
 
     def enclosed(self, opening: str) -> Node:
         bars, self.bars = self.bars, 0
         node = self.sum()
         self.bars = bars
         if not self.taken(CLOSING[opening]):
-            raise Unreadable(f"no {CLOSING[opening]}")
+            raise UnreadableExpression(f"no {CLOSING[opening]}")
         return nodes.call({"⌊": "floor", "⌈": "ceiling"}[opening], node) if opening in "⌊⌈" else node
 
     def absolute(self) -> Node:
@@ -159,7 +159,7 @@ class _Parser:
         node = self.sum()
         self.bars -= 1
         if not self.taken("|"):
-            raise Unreadable("no |")
+            raise UnreadableExpression("no |")
         return nodes.call("abs", node)
 
     def after_number(self, node: Node) -> Node:
@@ -197,7 +197,7 @@ class _Parser:
             return self.function(FUNCTIONS[name])
         if name in GREEK:
             return self.subscripted(name)
-        raise Unreadable(name)
+        raise UnreadableExpression(name)
 
     def fraction(self) -> Node:
         return nodes.divide(self.argument(), self.argument())
@@ -207,7 +207,7 @@ class _Parser:
         if self.now.kind in ("number", "word") and len(self.now.text) > 1:
             token = self.now
             if not token.text.isalnum():
-                raise Unreadable(token.text)
+                raise UnreadableExpression(token.text)
             self.tokens[self.place] = Token(token.kind, token.text[1:], False)
             return _numeral(token.text[0]) if token.kind == "number" else self.letters(token.text[0])
         token = self.now
@@ -237,7 +237,7 @@ class _Parser:
         """The first of a run of letters as a variable, the rest to come; a run that looks like a word is unreadable."""
         if len(text) > 1:
             if len(text) > 3 or WORD_LIKE.search(text):
-                raise Unreadable(text)
+                raise UnreadableExpression(text)
             self.place -= 1
             self.tokens[self.place] = Token("word", text[1:], False)
         return self.subscripted(text[0])

@@ -46,7 +46,7 @@ class _OverLimit(Exception):
     """The worker was ended by its limit of processor time."""
 
 
-class Worker:
+class EquivalenceWorker:
     """A worker process and the pipe to it."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class Worker:
 _KEPT: list[Any] = []
 """Objects of closed descriptors, kept so that they are never closed again when the number is another file's."""
 
-WORKER = Worker()
+WORKER = EquivalenceWorker()
 atexit.register(WORKER.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=WORKER.forget)

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 
-class Unreadable(ValueError):
+class UnreadableExpression(ValueError):
     """A text that is no expression of the grammar."""
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from collabsim.trainers.compare.comparison import compare, picture, sum_up
 from collabsim.trainers.compare.matrix import Cell, read_matrix
-from collabsim.trainers.setup import Prepared
+from collabsim.trainers.setup import PreparedTraining
 
 from collabsim import GenerationStore
 from collabsim.errors import ConfigError
@@ -205,14 +205,14 @@ class Circle:
 @pytest.mark.usefixtures("trainings")
 def test_what_a_training_held_is_freed_before_the_next_begins(tmp_path, monkeypatch):
     held, alive = [], []
-    run = Prepared.run
+    run = PreparedTraining.run
 
     def run_with_a_circle(self, *arguments, **settings):
         alive.append(sum(one() is not None for one in held))
         held.append(weakref.ref(Circle()))
         return run(self, *arguments, **settings)
 
-    monkeypatch.setattr(Prepared, "run", run_with_a_circle)
+    monkeypatch.setattr(PreparedTraining, "run", run_with_a_circle)
     gc.disable()
     try:
         compare(with_rates(tmp_path), GenerationStore())
