@@ -27,7 +27,7 @@ def plain_request(a, b):
 @pytest.fixture
 def fresh_worker(monkeypatch):
     """A worker of the test's own, in place of the process's."""
-    worker = equivalence.Worker()
+    worker = equivalence.EquivalenceWorker()
     monkeypatch.setattr(equivalence, "WORKER", worker)
     equivalence._decided.cache_clear()
     equivalence._verified.cache_clear()

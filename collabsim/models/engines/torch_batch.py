@@ -1,8 +1,8 @@
 """A running batch of a transformers model: rows join between steps, and leave when they are finished.
 
 In: `BatchRow`s. Out: their futures are resolved. `admit` reads prompts (in groups of similar length, padded on the left,
-equal ones once) and samples a first token; `step` adds a token to every row. All rows end at the same column of the cache, see
-`kv_cache.py`; mask and positions follow from the rows' lengths. Imports torch: import this module where an engine starts.
+equal ones once) and samples a first token; `step` adds a token to every row. All rows end at the same column of the cache,
+see `kv_cache.py`; mask and positions follow from the rows' lengths. Imports torch: import this module where an engine starts.
 Left out on purpose: threads, queues, and what to do about errors: those of a forward pass come out as they are.
 """
 

@@ -1,8 +1,8 @@
 """GGUF files as Hugging Face folders.
 
 In: a `WeightSource` with GGUF parts. Out: a folder in the cache, named by what went into it. transformers unpacks the
-weights; the tokenizer that it makes is mended and verified (see `gguf_tokenizer.py`) as it is read back from the folder. Left out
-on purpose: keeping weights quantized, since vLLM on a CPU and training need them whole.
+weights; the tokenizer that it makes is mended and verified (see `gguf_tokenizer.py`) as it is read back from the folder. Left
+out on purpose: keeping weights quantized, since vLLM on a CPU and training need them whole.
 """
 
 from __future__ import annotations

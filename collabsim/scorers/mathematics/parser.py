@@ -2,8 +2,8 @@ r"""One expression, read into a tree.
 
 In: plain mathematics (see `latex.py`) that is one scalar: `2\sqrt{3}`, `x^2 - 1/2`, `3!`, `2\frac{1}{4}`. Out: a node
 (see `expression_tree.py`). The grammar is our own and refuses what it does not know (`UnreadableExpression`): words, lists,
-relations, `1_000`, two numbers side by side. A mixed number is a sum, a slash binds as a product does (`1/2x` is x/2), `e`, `i` and `π`
-are the constants. Left out on purpose: sums, integrals and limits, which go to Math-Verify as text.
+relations, `1_000`, two numbers side by side. A mixed number is a sum, a slash binds as a product does (`1/2x` is x/2), `e`,
+`i` and `π` are the constants. Left out on purpose: sums, integrals and limits, which go to Math-Verify as text.
 """
 
 from __future__ import annotations
