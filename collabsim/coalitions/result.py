@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from collabsim.coalitions.intervals import Estimate, Interval
+from collabsim.coalitions.outcomes import Cost
 from collabsim.coalitions.relation import Correlation, RelationVerdict
 from collabsim.errors import StoreError
 from collabsim.run_folder import VALUES_FILE, read_json
@@ -63,17 +64,9 @@ class StrengthRelation:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepCost:
+class SweepCost(Cost):
     """Costs of a sweep, over all of its sessions."""
 
-    runs: int = 0
-    """Runs of the system; the seats' own answers outside it are in `calls` only."""
-    calls: int = 0
-    generated: int = 0
-    reused: int = 0
-    prompt_tokens: int = 0
-    """Of generations that were made, like `completion_tokens`."""
-    completion_tokens: int = 0
     seconds: float = 0.0
 
     @property
