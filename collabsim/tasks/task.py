@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from collabsim.arguments import checked
+from collabsim.arguments import check_kind, checked, checked_names
 from collabsim.errors import ConfigError, DataError, nearest
 from collabsim.item import Item
 from collabsim.scorers import scorer_for
@@ -38,6 +38,7 @@ GENERATED = 100
 _Selected = dict[str, tuple[Record, Item]]
 
 
+@checked_names
 @dataclass(frozen=True, eq=False)
 class Task:
     """Items with their golds, and what an empty coalition is worth on them."""
@@ -54,6 +55,8 @@ class Task:
     """How many rows were mended or left out, by reason."""
 
     def __post_init__(self) -> None:
+        for name, kind in {"name": str, "items": Sequence[Item], "dev": Sequence[Item], "floor": Floor}.items():
+            check_kind(name, getattr(self, name), kind)
         if not self.items:
             raise DataError(f"task {self.name!r} has no items; check its filter and limit")
         if self.floor == "chance":
