@@ -113,7 +113,7 @@ def _identity(items: Sequence[Item]) -> str:
 
 @checked(
     source="name a known data set, `jsonl:PATH` or `reasoning_gym:NAME`, or give rows",
-    dev='write {"limit": 50, "seed": 2}',
+    dev=None,
     limit=None,
     floor=None,
 )
@@ -166,10 +166,12 @@ def load_task(
 
 
 def _check_settings(limit: int | None, dev: Mapping[str, int] | None, floor: str) -> None:
+    check_kind("dev", dev, Mapping[str, Any] | None, 'write {"limit": 50, "seed": 2}')
     known = ("limit", "seed")
     for key in dev or {}:
         if key not in known:
             raise ConfigError(f"task.dev: unknown key {key!r}{nearest(key, known)}; known: limit, seed")
+    check_kind("task.dev.seed", (dev or {}).get("seed", 0), int)
     if dev is not None and "limit" not in dev:
         raise ConfigError("task.dev: expected a limit, got none; say how many items to keep for choosing and fitting")
     for name, value in (("task.limit", limit), ("task.dev.limit", (dev or {}).get("limit"))):
