@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache, wraps
 from numbers import Number
@@ -25,6 +25,10 @@ R = TypeVar("R")
 
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "True or False", Path: "a path", NoneType: "None"}
 """Names of types in messages; other types have their own names there."""
+
+
+LISTS = (Sequence, Collection)
+MAPPINGS = (Mapping, dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,25 @@ def same_arguments(source: Callable[P, Any]) -> Callable[[Callable[..., R]], Cal
     return decorate
 
 
+def checked_names(record: type[R]) -> type[R]:
+    """Decorator of a dataclass: its constructor raises `ConfigError` for unknown and missing arguments.
+
+    The kinds are the class's own affair: it may convert some fields before it calls `check_fields`.
+    """
+    build = cast(Any, record).__init__
+    signature = inspect.signature(build)
+    known = [name for name in signature.parameters if name != "self"]
+
+    @wraps(build)
+    def checking(self: R, *given: Any, **settings: Any) -> None:
+        check_names(settings, known)
+        _bound(signature, known, (self, *given), settings)
+        build(self, *given, **settings)
+
+    cast(Any, record).__init__ = checking
+    return record
+
+
 def check_fields(record: Any) -> None:
     """Raises `ConfigError` for a field of a dataclass whose value is of another kind than its annotation says."""
     kinds = _field_kinds(record.__class__)
@@ -86,9 +109,9 @@ def check_kind(name: str, value: Any, kind: Any, advice: str = "") -> None:
     """Raises `ConfigError` when `value` is not of the kind that the annotation `kind` describes."""
     if not fits(value, kind):
         close = nearest(value, _spelled(kind)) if isinstance(value, str) else ""
-        raise ConfigError(
-            f"{name}: expected {words(kind)}, got {_misfit(value, kind)}{close}{f'; {advice}' if advice else ''}"
-        )
+        expected = words(kind, isinstance(value, Mapping))
+        what_to_do = f"; {advice}" if advice else ""
+        raise ConfigError(f"{name}: expected {expected}, got {_misfit(value, kind)}{close}{what_to_do}")
 
 
 def check_names(given: Sequence[str] | Mapping[str, Any], known: Sequence[str]) -> None:
@@ -103,13 +126,19 @@ def _check_call(
 ) -> None:
     signature, kinds, known = _signature(function)
     check_names(settings, known)
-    try:
-        bound = signature.bind(*given, **settings)
-    except TypeError as error:
-        raise ConfigError(f"{error}; expected {', '.join(known)}") from None
-    for name, value in bound.arguments.items():
+    for name, value in _bound(signature, known, given, settings).arguments.items():
         if name in kinds and (what_to_do := advice.get(name, "")) is not None:
             check_kind(name, value, kinds[name], what_to_do)
+
+
+def _bound(
+    signature: inspect.Signature, known: Sequence[str], given: tuple[Any, ...], settings: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    """Arguments by parameter. Raises `ConfigError` for missing ones, and for too many."""
+    try:
+        return signature.bind(*given, **settings)
+    except TypeError as error:
+        raise ConfigError(f"{error}; expected {', '.join(known)}") from None
 
 
 @lru_cache(maxsize=64)
@@ -147,7 +176,7 @@ def _resolved(annotation: Any, module: str) -> Any:
         return eval(
             annotation, vars(sys.modules[module])
         )  # the function's own source, as typing.get_type_hints reads it
-    except NameError:
+    except (NameError, TypeError):  # TypeError: `alias | None` with an alias that is a text for type checkers
         return Any
 
 
@@ -155,7 +184,8 @@ def fits(value: Any, kind: Any) -> bool:
     """Whether a value is of the kind that an annotation describes. A bool is no number, a text no sequence of others,
     and a number of numpy is none, for it has no place in a run's identity.
 
-    What a container holds is looked at in sequences only, and anything fits a kind that is not known here.
+    What a container holds is looked at in sequences, collections and mappings only, and anything fits a kind that is not
+    known here.
     """
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
@@ -169,9 +199,11 @@ def fits(value: Any, kind: Any) -> bool:
         return fits(value, inner[0]) and all(value >= least for least in marks)
     if kind in (int, float):
         return isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
-    if origin is Sequence:
-        plain = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    if origin in LISTS:
+        plain = isinstance(value, origin) and not isinstance(value, str | bytes)
         return plain and all(fits(one, inner[0]) for one in value)
+    if origin in MAPPINGS:
+        return isinstance(value, origin) and all(fits(k, inner[0]) and fits(v, inner[1]) for k, v in value.items())
     expected = NoneType if kind is None else origin or kind
     return not isinstance(expected, type) or isinstance(value, expected)
 
@@ -184,28 +216,32 @@ def _spelled(kind: Any) -> list[str]:
 
 
 def _misfit(value: Any, kind: Any) -> str:
-    """A value as messages show it; of a list that should hold something else, the first entry that is wrong."""
+    """A value as messages show it; of a container that should hold something else, the first entry that is wrong."""
     for one in (kind, *get_args(kind)):
-        if get_origin(one) is Sequence and isinstance(value, list | tuple):
-            return f"a {type(value).__name__} with {next(shown(e) for e in value if not fits(e, get_args(one)[0]))}"
+        origin, inner, container = get_origin(one), get_args(one), f"a {type(value).__name__} with"
+        if origin in LISTS and isinstance(value, list | tuple | set | frozenset):
+            return f"{container} {next(shown(e) for e in value if not fits(e, inner[0]))}"
+        if origin in MAPPINGS and isinstance(value, origin):
+            key, held = next((k, v) for k, v in value.items() if not (fits(k, inner[0]) and fits(v, inner[1])))
+            return f"{container} {shown(held)} for {key!r}" if fits(key, inner[0]) else f"{container} the key {key!r}"
     return shown(value)
 
 
-def words(kind: Any) -> str:
-    """A kind as messages name it."""
+def words(kind: Any, inside: bool = False) -> str:
+    """A kind as messages name it; `inside`: a mapping with what it holds."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        return " or ".join(dict.fromkeys(map(words, inner)))
+        return " or ".join(dict.fromkeys(words(one, inside) for one in inner))
     if origin is Literal:
         return " or ".join(map(repr, inner))
     if origin is Annotated:
         return words(inner[0]) + "".join(
             f" of at least {mark.least}" for mark in inner[1:] if isinstance(mark, AtLeast)
         )
-    if origin is Sequence:
+    if origin in LISTS:
         return "a list of names" if inner[0] is str else f"a list with {words(inner[0])} in each place"
     if Mapping in (origin, kind) or dict in (origin, kind):
-        return "a mapping"
+        return f"a mapping of names to {words(inner[1])}" if inside and inner and inner[1] is not Any else "a mapping"
     if origin is Callable:
         return "a function"
     name = WORDS.get(NoneType if kind is None else kind) or str(getattr(origin or kind, "__name__", kind))

@@ -58,4 +58,4 @@ class TrainingError(CollabsimError):
 def nearest(word: object, known: Iterable[object]) -> str:
     """` (did you mean 'x'?)` for the closest known word, or nothing: the end of a message about an unknown name."""
     close = get_close_matches(str(word), [str(name) for name in known], n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close and close[0] != word else ""

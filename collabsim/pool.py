@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from collabsim.arguments import shown
+from collabsim.arguments import check_kind, checked_names, shown
 from collabsim.errors import ConfigError, nearest
 from collabsim.identity import identity_of
 from collabsim.request import Message, Messages, Sampling
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SEAT_NAME = re.compile(r"(?!__)[A-Za-z0-9_.-]+")
 
 
+@checked_names
 @dataclass(frozen=True, slots=True, eq=False)
 class Seat:
     """A named place in a graph, with the model that fills it and how that model is spoken to."""
@@ -69,10 +70,12 @@ class Seat:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if not SEAT_NAME.fullmatch(self.name):
+        if not isinstance(self.name, str) or not SEAT_NAME.fullmatch(self.name):
             raise ConfigError(
                 f"seat name {self.name!r}: expected letters, digits, '_', '.', '-' and no leading '__'; rename the seat"
             )
+        for name, kind in {"sampling": Sampling, "system": str | None, "description": str}.items():
+            check_kind(name, getattr(self, name), kind)
         persona = [Message("system", self.system)] if self.system else []
         for question, answer in self.examples:
             persona += [Message("user", question), Message("assistant", answer)]
@@ -163,8 +166,7 @@ def as_pool(members: Members) -> Pool:
 def _as_seat(name: str, value: Any) -> Seat:
     if isinstance(value, Seat):
         return value if value.name == name else replace(value, name=name)
-    if not hasattr(value, "ainvoke"):
-        raise ConfigError(
-            f"seat {name!r}: expected a LangChain chat model or a collabsim.Seat, got {type(value).__name__}"
-        )
+    if isinstance(value, type) or not hasattr(value, "ainvoke"):
+        came = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise ConfigError(f"seat {name!r}: expected a LangChain chat model or a collabsim.Seat, got {came}")
     return Seat(name, value)

@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints, overload
 
 from collabsim import plugins
+from collabsim.arguments import checked, shown
 from collabsim.errors import ConfigError, ProtocolError, nearest
 from collabsim.recipes import registered_recipes
 
@@ -123,6 +124,7 @@ def protocol(
 ) -> Callable[[Build], Protocol]: ...
 
 
+@checked()
 def protocol(
     build: Build | None = None,
     /,
@@ -146,8 +148,10 @@ def protocol(
     the user allows at a time is passed in, and `run_all`, `call_all` (`collabsim.system.execute`) and `dev_outcomes`
     (`collabsim.system.fitting`) take it. The other arguments are described at the fields of `Protocol`.
 
-    Raises `ProtocolError` when `needs` holds a word that is not in `NEEDS`.
+    Raises `ConfigError` for wrong arguments, and `ProtocolError` when `needs` holds a word that is not in `NEEDS`.
     """
+    if build is not None and not callable(build):
+        raise ConfigError(f"protocol: expected a build function, got {shown(build)}; give a name as `name=`")
     unknown = set(needs) - NEEDS
     if unknown:
         raise ProtocolError(f"unknown needs {sorted(unknown)}; known are {sorted(NEEDS)}")
@@ -197,7 +201,7 @@ def as_protocol(value: str | Protocol | Build) -> Protocol:
         raise ConfigError(f"unknown protocol {value!r}{nearest(value, registered())}; known are {sorted(registered())}")
     try:
         return as_protocol(entry_point.load())
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError) as error:  # TypeError: a relative module
         raise ConfigError(f"protocol {value!r} cannot be loaded from {entry_point.value!r}: {error}") from error
 
 

@@ -70,6 +70,15 @@ def with_text(messages: Messages, text: str) -> Messages:
     return (*messages, Message("user", text))
 
 
+KINDS: tuple[tuple[tuple[str, ...], Any, str], ...] = (
+    (("temperature", "top_p"), int | float, "a number"),
+    (("top_k", "max_tokens"), int, "a whole number"),
+    (("stop",), tuple, "a tuple of texts"),
+    (("template",), Mapping, "a mapping"),
+)
+"""Kinds of the settings of `Sampling`, by name; `arguments.py` would make the longest chain of imports longer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """Settings for sampling a reply. All defaults are resolved here, so that no default of an engine is ever used."""
@@ -87,6 +96,11 @@ class Sampling:
     """Flags for the chat template, such as `enable_thinking`."""
 
     def __post_init__(self) -> None:
+        for names, kind, expected in KINDS:
+            for name in names:
+                value = getattr(self, name)
+                if not isinstance(value, kind) or isinstance(value, bool):
+                    raise ConfigError(f"sampling: {name}: expected {expected}, got {value!r}")
         checks = {
             "temperature must be at least 0": self.temperature >= 0,
             "top_p must be in (0, 1]": 0 < self.top_p <= 1,
@@ -95,7 +109,7 @@ class Sampling:
         }
         for rule, holds in checks.items():
             if not holds:
-                raise ValueError(f"sampling: {rule}, got {self}")
+                raise ConfigError(f"sampling: {rule}, got {getattr(self, rule.partition(' ')[0])}")
 
     @property
     def greedy(self) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from collabsim.errors import ConfigError, StoreError
+from collabsim.paths import user_path
 
 RUN_FILE = "run.json"
 VALUES_FILE = "values.json"
@@ -29,8 +30,10 @@ class RunFolder:
     """One run's folder. Nothing is written before `open`."""
 
     def __init__(self, path: Path | str, identity: Mapping[str, Any]) -> None:
-        """Raises `ConfigError` when the folder holds a different run or foreign files."""
-        self.path = Path(path)
+        """Raises `ConfigError` when the folder cannot be meant, or holds a different run or foreign files."""
+        if path == "":
+            raise ConfigError("out: expected a path, got an empty text; write '.' for the current folder")
+        self.path = user_path(path, "out")
         self._identity = json.loads(json.dumps(identity))
         earlier = self._check_same_run() or {}
         self._started = earlier.get("started", _now())

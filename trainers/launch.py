@@ -18,6 +18,7 @@ from collabsim.errors import ConfigError
 from collabsim.item import Item
 from collabsim.models import LocalModel
 from collabsim.models.weights import computes_natively, likely_device
+from collabsim.paths import user_path
 from collabsim.pool import Pool
 from collabsim.run_folder import RunFolder, read_json
 from collabsim.store import GenerationStore
@@ -91,7 +92,7 @@ def train(
         finally:
             if policy is None:
                 opened.close()
-    return TrainResult(values, None if out is None else Path(out))
+    return TrainResult(values, None if out is None else user_path(out, "out"))
 
 
 @same_arguments(train)

@@ -7,10 +7,11 @@ runs are in flight is not. Left out on purpose: the pool, protocol and task, whi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from collabsim.config.problems import problems_of
 from collabsim.config.read import parse_section
 from collabsim.config.schema import Section
 from collabsim.errors import ConfigError
@@ -70,6 +71,21 @@ class EvalConfig(Section):
 class LearnerConfig(Section):
     """How weights change, whatever they learn from: the optimiser and the model that holds them."""
 
+    section: ClassVar[str]
+    """Name of the section in a config."""
+
+    if not TYPE_CHECKING:  # type checkers make one of the fields
+
+        def __init__(self, /, **settings: Any) -> None:
+            """Raises `ConfigError` that names the key, as `parse_section` does for the section of a file."""
+            try:
+                super().__init__(**settings)
+            except ValidationError as error:
+                problems = problems_of(error, settings, type(self), self.section)
+                raise ConfigError("; ".join(problems)) from None
+
+        __init__.__pydantic_base_init__ = True  # validation of a file's section goes past it, and knows its place
+
     lr: float = Field(default=1e-6, gt=0)
     """Learning rate of AdamW, at its highest."""
     warmup: int = Field(default=0, ge=0)
@@ -100,6 +116,8 @@ class LearnerConfig(Section):
 
 class TrainConfig(LearnerConfig):
     """What is learned, and how."""
+
+    section = "train"
 
     seat: str
     """The seat, or helper, that learns."""

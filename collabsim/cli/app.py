@@ -100,6 +100,13 @@ app = typer.Typer(
 )
 
 
+def _at_most_one(**flags: bool) -> None:
+    """Raises `ConfigError` for flags that shut each other out: one of them would be ignored."""
+    given = [f"--{name.replace('_', '-')}" for name, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise ConfigError(f"expected one of {' and '.join(given)}, got both; leave one out")
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"collabsim {version('collabsim')}")
@@ -136,6 +143,8 @@ def sweep(
     json: Json = False,
 ) -> None:
     """Evaluate coalitions of a pool and print what each member is worth. Run it again to resume."""
+    _at_most_one(dry_run=dry_run, show_prompts=show_prompts)
+    _at_most_one(show_prompts=show_prompts, json=json)
     from collabsim.cli import sweep_command as command
     from collabsim.config.overrides import as_overrides
 
@@ -159,6 +168,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Print the values of a finished run, or why its answers scored as they did."""
+    _at_most_one(svg=svg is not None, answers=answers is not None)
     from collabsim.cli import report_command as command
 
     if answers is not None:
@@ -186,6 +196,8 @@ def tasks(
     json: Json = False,
 ) -> None:
     """List the data sets, or show one with an item as a model sees it."""
+    if set_ and name is None:
+        raise ConfigError("--set changes a key of one task, and none is named; write `collabsim tasks NAME --set ...`")
     from collabsim.cli import tasks_command as command
 
     command.run(name, set_ or [], as_json=json)

@@ -14,10 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from collabsim.arguments import checked
 from collabsim.coalitions.intervals import Estimate, Interval
 from collabsim.coalitions.outcomes import Cost
 from collabsim.coalitions.relation import Correlation, RelationVerdict
-from collabsim.errors import StoreError
+from collabsim.errors import StoreError, nearest
+from collabsim.paths import user_path
 from collabsim.run_folder import VALUES_FILE, read_json
 
 if TYPE_CHECKING:
@@ -75,6 +77,13 @@ class SweepCost(Cost):
         return self.prompt_tokens + self.completion_tokens
 
 
+class Estimates(dict[str, Estimate]):
+    """Estimates by name; an unknown one is told the nearest."""
+
+    def __missing__(self, name: object) -> Estimate:
+        raise KeyError(f"no entry {name!r}{nearest(name, self)}; there are {', '.join(self) or 'none'}")
+
+
 @dataclass(frozen=True, repr=False)
 class SweepResult:
     """The result of a sweep."""
@@ -94,12 +103,12 @@ class SweepResult:
     @property
     def players(self) -> tuple[str, ...]:
         """Names of the players, in the order of the pool."""
-        return tuple(self.values["players"])
+        return tuple(self._required("players"))
 
     @property
     def n_items(self) -> int:
         """Items behind the numbers."""
-        return int(self.values["n_items"])
+        return int(self._required("n_items"))
 
     @property
     def dropped_items(self) -> int:
@@ -109,7 +118,7 @@ class SweepResult:
     @property
     def method(self) -> str:
         """`exact`, `loo`, `permutation` or `shapiq:NAME`; never `auto`."""
-        return str(self.values["method"])
+        return str(self._required("method"))
 
     @property
     def paired(self) -> bool:
@@ -119,7 +128,7 @@ class SweepResult:
     @property
     def efficiency_gap(self) -> float:
         """Sum of the values minus (v(all) - v(empty)); 0 for Shapley values."""
-        return float(self.values["efficiency_gap"])
+        return float(self._required("efficiency_gap"))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -139,7 +148,7 @@ class SweepResult:
     @property
     def v(self) -> Mapping[str, float]:
         """Mean outcome by coalition (`a+b`, names in the order of the pool; nobody is the empty text)."""
-        return cast(Mapping[str, float], self.values["v"])
+        return cast(Mapping[str, float], self._required("v"))
 
     @cached_property
     def shapley(self) -> Mapping[str, Estimate]:
@@ -183,7 +192,7 @@ class SweepResult:
     @cached_property
     def relation(self) -> StrengthRelation:
         """The relation of individual and compositional strength. Raises `StoreError` when the file has none."""
-        section = self._section("relation")
+        section = self._required("relation")
         correlations = {name: known_fields(Correlation, one) for name, one in section.get("correlations", {}).items()}
         return StrengthRelation(
             verdict=section["verdict"],
@@ -197,12 +206,12 @@ class SweepResult:
     @cached_property
     def cost(self) -> SweepCost:
         """Costs of the sweep. Raises `StoreError` when the file has none."""
-        return SweepCost(**known_fields(SweepCost, self._section("cost")))
+        return SweepCost(**known_fields(SweepCost, self._required("cost")))
 
-    def _section(self, name: str) -> Mapping[str, Any]:
+    def _required(self, name: str) -> Any:
         if self.values.get(name) is None:
             raise StoreError(f"these values have no section {name!r}: another version wrote them; run the sweep again")
-        return cast(Mapping[str, Any], self.values[name])
+        return self.values[name]
 
     def __repr__(self) -> str:
         """A table of the players, at most 100 columns wide."""
@@ -223,21 +232,23 @@ class SweepResult:
         return "\n".join([" · ".join(filter(None, map(str, title))), *_aligned(rows), *note])
 
 
+@checked()
 def read_result(folder: Path | str) -> SweepResult:
     """The result in the run folder of a finished sweep. Raises `StoreError` when it has none."""
-    path = Path(folder) / VALUES_FILE
+    folder = user_path(folder, "folder")
+    path = folder / VALUES_FILE
     values = read_json(path)
     if not isinstance(values, dict):
         raise StoreError(
             f"{path}: expected the values of a finished sweep, got none; run the sweep with this folder as out"
         )
-    return SweepResult.from_values(values, Path(folder))
+    return SweepResult.from_values(values, folder)
 
 
 def estimates_in(values: Mapping[str, Any], section: str) -> dict[str, Estimate]:
     """A section of `values.json` by name, without the entries about which nothing can be said."""
     entries = values.get(section) or {}
-    return {name: as_estimate(entry) for name, entry in entries.items() if entry is not None}
+    return Estimates({name: as_estimate(entry) for name, entry in entries.items() if entry is not None})
 
 
 def as_estimate(entry: Mapping[str, Any]) -> Estimate:

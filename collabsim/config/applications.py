@@ -80,7 +80,7 @@ def load_object(reference: str, base: Path, key: str) -> Any:
     try:
         is_file = place.endswith(".py")
         module = _file_module(base / user_path(place, key)) if is_file else importlib.import_module(place)
-    except ImportError as error:
+    except (ImportError, TypeError) as error:  # TypeError: a relative module
         raise ConfigError(f"{key}: {place!r} cannot be imported: {error}") from error
     found: Any = module
     for part in name.split("."):

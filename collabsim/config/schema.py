@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, field_validator, model_validator
 
 from collabsim.config.sections import installed_sections
+from collabsim.errors import ConfigError
 from collabsim.request import Sampling
 
 PLACEMENT = ("store", "out", "concurrency", "executor")
@@ -24,7 +25,13 @@ GRAPH = "graph:"
 class Section(BaseModel):
     """A strict, frozen part of the config."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,  # neither has a place in a run's identity
+    )
     short_form: ClassVar[str | None] = None
     """The key that a text in the place of the section stands for; None: the section has to be written out."""
 
@@ -60,6 +67,14 @@ class SeatConfig(Section):
     """Few-shot pairs before every question: `[question, answer]` or `{question: ..., answer: ...}`. Empty: none."""
     description: str = ""
     """What a router is told about this seat. Empty: only its name."""
+
+    @field_validator("sampling", mode="wrap")
+    @classmethod
+    def _in_its_place(cls, value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+        try:
+            return read(value)
+        except ConfigError as error:  # of `Sampling` itself, which does not know the key that it stands at
+            raise ValueError(str(error)) from None
 
     @field_validator("examples", mode="before")
     @classmethod

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
+from collabsim.arguments import check_kind
 from collabsim.episode import Reply
 from collabsim.errors import CallError, StoreError
 from collabsim.identity import identity_of, revision_of
@@ -71,6 +72,7 @@ class GenerationStore:
     """
 
     def __init__(self, path: Path | str | None = None) -> None:
+        check_kind("path", path, Path | str | None)
         self.generated = 0
         """Replies that models made for this store, bypassed ones included."""
         self.reused = 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from collabsim.context import Recorder, RunContext, item_order
 from collabsim.episode import Episode, Final, Output, Reply, RunError
-from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, StoreError
+from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, StoreError, nearest
 from collabsim.item import Item
 from collabsim.nodes.asking import ask
 from collabsim.nodes.current_run import CURRENT_RUN
@@ -41,6 +41,10 @@ def context(
 ) -> RunContext:
     """The context of one run: the present seats, their order, their roles."""
     pool = system.pool
+    for name in replicas or ():
+        if name not in pool and name not in system.helpers:
+            known = [*pool, *system.helpers]
+            raise ConfigError(f"replicas: no seat {name!r}{nearest(name, known)}; there are {known}")
     if system.replacement is not None:
         pool, present = system.filled(present), system.everyone
     everyone = item_order(run_seed, item.id, system.twins) if system.order is None else tuple(system.order)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from collabsim.arguments import checked
+from collabsim.arguments import checked, checked_names
 from collabsim.context import Recorder, RunContext
 from collabsim.episode import Episode, Final
 from collabsim.errors import ConfigError, nearest
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collabsim.system.fitted import Fitted
 
 
+@checked_names
 @dataclass(frozen=True, eq=False)
 class System(Composition):
     """protocol + options + pool (+ helpers, roles, what was fitted on dev).
@@ -74,6 +75,7 @@ class System(Composition):
         more = {"run_seed": run_seed, "replica": replica}
         return run_sync(self.arun(item, coalition, **more, replicas=replicas, recorder=recorder))
 
+    @checked(item="give task.items[0], or make_item(question, gold)")
     async def arun(
         self,
         item: Item,
@@ -97,6 +99,7 @@ class System(Composition):
         run = self._context(item, present, run_seed, replica, recorder or Recorder(), replicas)
         return await running.episode(item, present, run, lambda: self._final(run))
 
+    @checked(item="give task.items[0], or make_item(question, gold)")
     async def alone_on(
         self,
         item: Item,

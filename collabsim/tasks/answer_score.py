@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from collabsim.arguments import checked
 from collabsim.errors import DataError
 from collabsim.item import Item, ItemView, Score
 from collabsim.scorers import AnswerScorer, accepted_golds, scorer_for
@@ -20,6 +21,7 @@ Gold = str | int | float | bool | Sequence[str | int | float | bool] | None
 _ROLES = {"question": "question", "gold": "gold", "choices": "choices"}
 
 
+@checked(response=None, gold=None, options=None, tests=None, entry_point=None, finish=None, fields=None)
 def score_answer(
     kind: str,
     response: str,

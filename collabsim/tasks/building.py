@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from collabsim.arguments import checked
 from collabsim.errors import DataError
 from collabsim.item import Item, ItemView
 from collabsim.request import Message
@@ -76,6 +77,7 @@ def _self_test(item: Item, prompt: str | None) -> None:
         raise Unusable("empty_reply_scores")
 
 
+@checked(answer=None, choices=None)
 def make_item(
     question: str,
     answer: str | float | Sequence[str],

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from collabsim.arguments import checked
+from collabsim.arguments import check_kind, checked, checked_names
 from collabsim.errors import ConfigError, DataError, nearest
 from collabsim.item import Item
 from collabsim.scorers import scorer_for
@@ -38,6 +38,7 @@ GENERATED = 100
 _Selected = dict[str, tuple[Record, Item]]
 
 
+@checked_names
 @dataclass(frozen=True, eq=False)
 class Task:
     """Items with their golds, and what an empty coalition is worth on them."""
@@ -54,6 +55,8 @@ class Task:
     """How many rows were mended or left out, by reason."""
 
     def __post_init__(self) -> None:
+        for name, kind in {"name": str, "items": Sequence[Item], "dev": Sequence[Item], "floor": Floor}.items():
+            check_kind(name, getattr(self, name), kind)
         if not self.items:
             raise DataError(f"task {self.name!r} has no items; check its filter and limit")
         if self.floor == "chance":
@@ -110,7 +113,7 @@ def _identity(items: Sequence[Item]) -> str:
 
 @checked(
     source="name a known data set, `jsonl:PATH` or `reasoning_gym:NAME`, or give rows",
-    dev='write {"limit": 50, "seed": 2}',
+    dev=None,
     limit=None,
     floor=None,
 )
@@ -163,10 +166,12 @@ def load_task(
 
 
 def _check_settings(limit: int | None, dev: Mapping[str, int] | None, floor: str) -> None:
+    check_kind("dev", dev, Mapping[str, Any] | None, 'write {"limit": 50, "seed": 2}')
     known = ("limit", "seed")
     for key in dev or {}:
         if key not in known:
             raise ConfigError(f"task.dev: unknown key {key!r}{nearest(key, known)}; known: limit, seed")
+    check_kind("task.dev.seed", (dev or {}).get("seed", 0), int)
     if dev is not None and "limit" not in dev:
         raise ConfigError("task.dev: expected a limit, got none; say how many items to keep for choosing and fitting")
     for name, value in (("task.limit", limit), ("task.dev.limit", (dev or {}).get("limit"))):

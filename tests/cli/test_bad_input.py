@@ -285,6 +285,23 @@ USAGE = {
         ("tasks", "jsonl:items.jsonl", "--set", "limit=many"),
         "task.limit: Input should be a valid",
     ),
+    "a task's key without a task": (("tasks", "--set", "limit=3"), "none is named; write `collabsim tasks NAME"),
+    "two ways to look": (
+        ("sweep", "config.yaml", "--dry-run", "--show-prompts"),
+        "--dry-run and --show-prompts, got both",
+    ),
+    "prompts as JSON": (("sweep", "config.yaml", "--show-prompts", "--json"), "--show-prompts and --json, got both"),
+    "answers as a picture": (("report", "run", "--svg", "x.svg", "--answers", "all"), "--svg and --answers, got both"),
+    "a learning rate without end": (
+        ("train", "config.yaml", "--set", "train={seat: novice, lr: .inf}"),
+        "train.lr: Input should be a finite number, got inf",
+    ),
+    "a relative module as application": (
+        ("sweep", "config.yaml", "--set", "protocol={graph: '.:app'}"),
+        "protocol.graph: '.' cannot be imported",
+    ),
+    "a relative module as protocol": (("protocols", ".:x"), "'.:x' cannot be loaded from '.:x'"),
+    "a source without its name": (("tasks", "jsonl"), "a known data set (gsm8k"),
     "a task's unknown column": (("tasks", "jsonl:items.jsonl", "--set", "fields.question=q"), "'q'"),
     "a task's dev key": (
         ("tasks", "jsonl:items.jsonl", "--set", "dev.sead=1"),

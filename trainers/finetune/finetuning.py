@@ -23,6 +23,7 @@ from collabsim.context import Limits
 from collabsim.errors import ConfigError
 from collabsim.item import Item
 from collabsim.models import LocalModel
+from collabsim.paths import user_path
 from collabsim.pool import Pool, as_pool
 from collabsim.run_folder import RunFolder
 from collabsim.store import GenerationStore
@@ -94,7 +95,7 @@ def multiagent_finetuning(
     folder.open()
     tuning = DebateTuning(system, items, dev, config, members, folder, concurrency, progress or TrainProgress())
     values = tuning.run()
-    return FinetuneResult(tuning.system.pool, values, Path(out))
+    return FinetuneResult(tuning.system.pool, values, user_path(out, "out"))
 
 
 @same_arguments(multiagent_finetuning)

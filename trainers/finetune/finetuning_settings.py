@@ -20,6 +20,8 @@ from ..settings import ItemsConfig, LearnerConfig, LoraConfig, TrainConfig
 class FinetuneConfig(LearnerConfig):
     """How often members debate, what they keep of it, and how they learn from it."""
 
+    section = "finetune"
+
     members: tuple[str, ...] | None = None
     """The seats that learn. null: every seat with a local model. The others debate and stay as they are."""
     iterations: int = Field(default=1, gt=0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from collabsim.arguments import checked
 from collabsim.episode import Reply
 from collabsim.errors import ConfigError
 from collabsim.request import Request
@@ -36,6 +37,7 @@ class IdentifiedModel:
         return await self.model.ainvoke(*args, **keywords)
 
 
+@checked()
 def identified(model: BaseChatModel, identity: str, *, revision: str = "0") -> IdentifiedModel:
     """`model` under the name `identity`, so that the store keeps its generations between processes.
 
