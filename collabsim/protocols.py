@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints, overl
 
 from collabsim import plugins
 from collabsim.arguments import resolved
-from collabsim.errors import ConfigError, ProtocolError, nearest
+from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, nearest
 from collabsim.recipes import registered_recipes
 
 if TYPE_CHECKING:
@@ -207,9 +207,9 @@ def as_protocol(value: str | Protocol | Build) -> Protocol:
     if entry_point is None:
         raise ConfigError(f"unknown protocol {value!r}{nearest(value, registered())}; known are {sorted(registered())}")
     try:
-        return as_protocol(entry_point.load())
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"protocol {value!r} cannot be loaded from {entry_point.value!r}: {error}") from error
+        return as_protocol(plugins.load(entry_point, "protocol"))
+    except PrerequisiteError as error:
+        raise ConfigError(str(error)) from error
 
 
 def registered() -> dict[str, EntryPoint]:

@@ -12,7 +12,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.errors import ConfigError
+from collabsim.plugins import load
 
 COMMANDS = "collabsim.commands"
 """Entry-point group of commands that other packages add: name -> a Typer app or a function."""
@@ -27,13 +28,7 @@ class InstalledCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command, which then runs in place of this one."""
-        try:
-            value = self._point.load()
-        except (ImportError, AttributeError) as error:
-            raise PrerequisiteError(
-                f"the command {self._point.name!r} cannot be loaded from {self._point.value!r}: {error}; "
-                "install what it needs, or reinstall its package"
-            ) from error
+        value = load(self._point, "the command")
         return as_command(self._point.name, value).make_context(info_name, args, parent, **extra)
 
 

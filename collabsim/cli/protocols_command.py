@@ -5,13 +5,15 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from collabsim.cli.plain_words import limits_of, takes
+from collabsim.errors import CollabsimError
 from collabsim.protocols import Protocol, as_protocol, registered
 from collabsim.recipes import Recipe, load_recipe, registered_recipes
 
@@ -24,8 +26,7 @@ def run(name: str | None, seats: int, *, as_json: bool) -> None:
     if name is not None:
         _show_one(as_protocol(name), seats, as_json=as_json)
         return
-    facts = [_facts(as_protocol(known)) for known in registered()]
-    facts += [_facts_of_recipe(load_recipe(known)) for known in registered_recipes()]
+    facts = [*_all_facts()]
     if as_json:
         sys.stdout.write(json.dumps(facts, indent=1, default=str) + "\n")
         return
@@ -36,6 +37,25 @@ def run(name: str | None, seats: int, *, as_json: bool) -> None:
         roles, needs = ", ".join(fact["roles"]) or "-", ", ".join(fact["needs"]) or "-"
         table.add_row(fact["name"], fact["family"], _range(fact["players"]), roles, needs, fact["doc"])
     Console().print(table)
+
+
+def _all_facts() -> Iterator[dict[str, Any]]:
+    """The facts of every protocol and recipe; one whose package cannot be loaded is named on standard error."""
+    tells = [partial(_facts_of_protocol, known) for known in registered()]
+    tells += [partial(_facts_of_named_recipe, known) for known in registered_recipes()]
+    for tell in tells:
+        try:
+            yield tell()
+        except CollabsimError as error:
+            Console(stderr=True).print(f"left out: {error}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _facts_of_protocol(name: str) -> dict[str, Any]:
+    return _facts(as_protocol(name))
+
+
+def _facts_of_named_recipe(name: str) -> dict[str, Any]:
+    return _facts_of_recipe(load_recipe(name))
 
 
 def _range(players: list[int | None]) -> str:
