@@ -43,7 +43,7 @@ def findings() -> Iterator[Finding]:
     yield Finding("protocols", ", ".join(registered()) or "none", "" if registered() else "reinstall collabsim")
     for broken, why in broken_points():
         yield Finding(f"package {broken}", "broken", why)
-    yield Finding("simulated models", "always there")
+    yield Finding("simulated models", "built in")
     has_key = bool(os.environ.get("OPENAI_API_KEY"))
     key_remedy = "" if has_key else "export OPENAI_API_KEY=... for api.openai.com; local servers need none"
     yield Finding("OpenAI-compatible servers", "key set" if has_key else "no OPENAI_API_KEY", key_remedy)
