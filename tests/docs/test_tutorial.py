@@ -10,6 +10,7 @@ import pytest
 from engines import requires
 from pages import ROOT, read
 
+pytestmark = requires("matplotlib")  # the tutorial draws with the extra report
 TUTORIAL = ROOT / "examples" / "tutorial.ipynb"
 BOOK = json.loads(read(TUTORIAL))
 CODE = ["".join(cell["source"]) for cell in BOOK["cells"] if cell["cell_type"] == "code"]
@@ -18,7 +19,8 @@ CODE = ["".join(cell["source"]) for cell in BOOK["cells"] if cell["cell_type"] =
 @pytest.fixture(autouse=True)
 def pictures_without_a_window(monkeypatch):
     """`plt.show()` opens nothing, and no picture of one test is left for the next."""
-    pyplot = pytest.importorskip("matplotlib.pyplot", reason="the tutorial draws with the extra report")
+    from matplotlib import pyplot
+
     monkeypatch.setattr(pyplot, "show", lambda: None)
     pyplot.switch_backend("Agg")
     yield pyplot
