@@ -148,7 +148,7 @@ def _signature(function: Any) -> tuple[inspect.Signature, dict[str, Any], list[s
     kinds: dict[str, Any] = {}
     known: list[str] = []
     for name, parameter in signature.parameters.items():
-        kind = _resolved(parameter.annotation, function.__module__)
+        kind = resolved(parameter.annotation, vars(sys.modules[function.__module__]))
         if parameter.kind is inspect.Parameter.VAR_KEYWORD:  # `**settings: Unpack[SomeTypedDict]`
             known += getattr(next(iter(get_args(kind)), None), "__annotations__", ())
         elif name != "self":
@@ -162,20 +162,21 @@ def _field_kinds(record: type) -> dict[str, Any]:
     """Annotations of a dataclass and its bases, each read in the module of its class."""
     classes = [one for one in reversed(record.__mro__) if "__annotations__" in vars(one)]
     return {
-        name: _resolved(kind, one.__module__) for one in classes for name, kind in vars(one)["__annotations__"].items()
+        name: resolved(kind, vars(sys.modules[one.__module__]))
+        for one in classes
+        for name, kind in vars(one)["__annotations__"].items()
     }
 
 
-def _resolved(annotation: Any, module: str) -> Any:
-    """An annotation as an object; `Any` when it names something that is there for type checkers only."""
+def resolved(annotation: Any, names: dict[str, Any]) -> Any:
+    """An annotation as an object, read with the `names` of its module; `Any` when it names something that is there for
+    type checkers only."""
     if annotation is inspect.Parameter.empty:
         return Any
     if not isinstance(annotation, str):
         return annotation
     try:
-        return eval(
-            annotation, vars(sys.modules[module])
-        )  # the function's own source, as typing.get_type_hints reads it
+        return eval(annotation, names)  # the function's own source, as typing.get_type_hints reads it
     except (NameError, TypeError):  # TypeError: `alias | None` with an alias that is a text for type checkers
         return Any
 

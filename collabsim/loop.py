@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 EXIT_SECONDS = 2.0
 """Longest time that the clean-up of cancelled work may delay the end of the process."""
+CANCEL_SECONDS = 0.1
+"""How often a synchronous call inside a task looks whether the task was cancelled."""
 MOST_THREADS = 1024
 """Threads for blocking work on the loop; each is started when all others are busy."""
 
@@ -130,8 +132,9 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """The result of a coroutine, for synchronous callers in scripts and in notebooks.
 
     It runs on the background loop while this thread waits. An interrupt of the wait (Ctrl-C) cancels the coroutine,
-    waits for its clean-up, and is raised again; a second interrupt does not wait. Raises what the coroutine raises,
-    and `CollabsimError` when called on the background loop itself, which it would block for ever.
+    waits for its clean-up, and is raised again; a second interrupt does not wait. Inside `asyncio.run` an interrupt
+    arrives as a cancellation of the task that called; it ends the wait in the same way, as `CancelledError`. Raises what
+    the coroutine raises, and `CollabsimError` when called on the background loop itself, which it would block for ever.
     """
     thread = _loop_thread()
     if threading.get_ident() == thread.ident:
@@ -142,12 +145,32 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         )
     started = _Started(thread.loop, coroutine)
     try:
-        return started.outcome.result()
+        return _result(started.outcome, _task_of_this_thread())
     except BaseException:
         if not started.outcome.done():
             started.cancel()
             wait([started.outcome])
         raise
+
+
+def _task_of_this_thread() -> asyncio.Task[Any] | None:
+    """The task that is blocked while this thread waits; None in plain code."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def _result(outcome: Future[T], blocked: asyncio.Task[Any] | None) -> T:
+    """The result of `outcome`. Raises `CancelledError` when the task that waits for it is cancelled meanwhile."""
+    if blocked is None:
+        return outcome.result()
+    before = blocked.cancelling()
+    while not wait([outcome], CANCEL_SECONDS).done:
+        # asyncio.run turns the first Ctrl-C into a cancellation, which cannot interrupt a task that blocks its thread.
+        if blocked.cancelling() > before:
+            raise asyncio.CancelledError
+    return outcome.result()
 
 
 @atexit.register

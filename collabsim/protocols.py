@@ -14,8 +14,8 @@ from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints, overload
 
 from collabsim import plugins
-from collabsim.arguments import checked, shown
-from collabsim.errors import ConfigError, ProtocolError, nearest
+from collabsim.arguments import checked, resolved, shown
+from collabsim.errors import ConfigError, PrerequisiteError, ProtocolError, nearest
 from collabsim.recipes import registered_recipes
 
 if TYPE_CHECKING:
@@ -68,6 +68,16 @@ class Protocol:
         parameters = list(inspect.signature(self.build).parameters.values())
         return {parameter.name: parameter for parameter in parameters[1:]}
 
+    def option_kinds(self) -> dict[str, Any]:
+        """What each option takes, by its annotation; `Any` where this is missing or names something that is there for
+        type checkers only."""
+        try:
+            hints = get_type_hints(self.build, include_extras=True)
+        except (NameError, TypeError):
+            names = getattr(inspect.unwrap(self.build), "__globals__", {})
+            hints = {name: resolved(parameter.annotation, names) for name, parameter in self.options().items()}
+        return {name: hints.get(name, Any) for name in self.options()}
+
     def check_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options with defaults filled in. Raises `ConfigError` for unknown, missing or ill-typed ones."""
         declared = self.options()
@@ -90,7 +100,7 @@ class Protocol:
         from pydantic import TypeAdapter, ValidationError
 
         try:
-            return TypeAdapter(get_type_hints(self.build, include_extras=True).get(name, Any)).validate_python(value)
+            return TypeAdapter(self.option_kinds()[name]).validate_python(value)
         except ValidationError as error:
             problem = error.errors()[0]["msg"]
             raise ConfigError(f"protocol {self.name!r}, option {name!r}: {problem}, got {value!r}") from None
@@ -200,9 +210,9 @@ def as_protocol(value: str | Protocol | Build) -> Protocol:
     if entry_point is None:
         raise ConfigError(f"unknown protocol {value!r}{nearest(value, registered())}; known are {sorted(registered())}")
     try:
-        return as_protocol(entry_point.load())
-    except (ImportError, AttributeError, TypeError) as error:  # TypeError: a relative module
-        raise ConfigError(f"protocol {value!r} cannot be loaded from {entry_point.value!r}: {error}") from error
+        return as_protocol(plugins.load(entry_point, "protocol"))
+    except PrerequisiteError as error:
+        raise ConfigError(str(error)) from error
 
 
 def registered() -> dict[str, EntryPoint]:

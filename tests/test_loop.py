@@ -78,6 +78,26 @@ def test_an_interrupt_cancels_the_coroutine_and_waits_for_its_clean_up():
     assert steps == ["started", "cleaned up"]
 
 
+def test_an_interrupt_of_a_synchronous_call_inside_asyncio_run_ends_it_too():
+    """asyncio.run turns Ctrl-C into a cancellation of its task, which blocks its thread: nothing happened for minutes."""
+    steps = []
+
+    async def work():
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            await asyncio.sleep(5)
+            steps.append("went on")
+        finally:
+            steps.append("cleaned up")
+
+    async def main():
+        run_sync(work())
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert steps == ["cleaned up"]
+
+
 def test_a_task_that_exits_does_not_end_the_loop_for_the_others():
     async def leave():
         raise SystemExit(3)

@@ -12,7 +12,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
-from collabsim.errors import ConfigError, PrerequisiteError
+from collabsim.errors import ConfigError
+from collabsim.plugins import load
 
 COMMANDS = "collabsim.commands"
 """Entry-point group of commands that other packages add: name -> a Typer app or a function."""
@@ -27,13 +28,7 @@ class InstalledCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command, which then runs in place of this one."""
-        try:
-            value = self._point.load()
-        except (ImportError, AttributeError) as error:
-            raise PrerequisiteError(
-                f"the command {self._point.name!r} cannot be loaded from {self._point.value!r}: {error}; "
-                "install what it needs, or reinstall its package"
-            ) from error
+        value = load(self._point, "the command")
         return as_command(self._point.name, value).make_context(info_name, args, parent, **extra)
 
 
@@ -129,16 +124,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard outpu
 @app.command()
 def sweep(
     config: ConfigPath,
-    method: Annotated[str | None, typer.Option(help="exact | loo | permutation | shapiq:NAME | auto")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="Which coalitions are run: exact | loo | permutation | shapiq:NAME | auto")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Number of items (task.limit).")] = None,
-    out: Annotated[str | None, typer.Option(help="Run folder.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder of the run; default runs/<config>-<hash>.")] = None,
     store: Annotated[str | None, typer.Option(help="File of the generation store.")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change any key of the config.")
+        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a key of the config; repeatable.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what it would take, and run nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the number of runs and bounds of calls and tokens; run nothing.")
+    ] = False,
     show_prompts: Annotated[
-        bool, typer.Option("--show-prompts", help="Print what each node sends for one item, and run nothing.")
+        bool, typer.Option("--show-prompts", help="Print what each node sends for one item, with simulated replies.")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -161,9 +160,14 @@ def sweep(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")],
-    svg: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the table into an SVG file instead.")] = None,
+    svg: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the table as a picture (SVG) instead of printing it.")
+    ] = None,
     answers: Annotated[
-        str | None, typer.Option(metavar="VERDICT", help="Show why answers scored so: unparsed, wrong, ..., or all.")
+        str | None,
+        typer.Option(
+            metavar="VERDICT", help="List the answers with this verdict (unparsed, wrong, ...), or all, and why."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -179,7 +183,9 @@ def report(
 
 @app.command()
 def protocols(
-    name: Annotated[str | None, typer.Argument(help="One protocol: its options and a drawing of its graph.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The protocol to show, with its options and a drawing of its graph.")
+    ] = None,
     seats: Annotated[int, typer.Option(help="Number of seats in the drawing.")] = 3,
     json: Json = False,
 ) -> None:
@@ -191,8 +197,12 @@ def protocols(
 
 @app.command()
 def tasks(
-    name: Annotated[str | None, typer.Argument(help="One task, such as reasoning_gym:chain_sum or jsonl:FILE.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a key of the task.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="The task to show, such as reasoning_gym:chain_sum or jsonl:FILE.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a key of the task; repeatable.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """List the data sets, or show one with an item as a model sees it."""
@@ -205,7 +215,12 @@ def tasks(
 
 @app.command()
 def score(
-    kind: Annotated[str, typer.Option(help="number | expression | exact | choice | text | code | of a package")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="Kind of answer: number | expression | exact | choice | text | code, or one of an installed package."
+        ),
+    ],
 ) -> None:
     """Score replies: JSON lines with response and gold on standard input, JSON lines with scores on standard output."""
     from collabsim.cli import score_command as command

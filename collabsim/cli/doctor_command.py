@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from collabsim.cli.machine import Finding, model_findings, package
+from collabsim.plugins import broken_points
 from collabsim.protocols import registered
 from collabsim.store import default_path
 
@@ -40,7 +41,9 @@ def findings() -> Iterator[Finding]:
     for name in ("langgraph", "langchain-core", "langchain-openai", "shapiq", "numpy"):
         yield package(name, f"pip install {name}")
     yield Finding("protocols", ", ".join(registered()) or "none", "" if registered() else "reinstall collabsim")
-    yield Finding("simulated models", "always there")
+    for broken, why in broken_points():
+        yield Finding(f"package {broken}", "broken", why)
+    yield Finding("simulated models", "built in")
     has_key = bool(os.environ.get("OPENAI_API_KEY"))
     key_remedy = "" if has_key else "export OPENAI_API_KEY=... for api.openai.com; local servers need none"
     yield Finding("OpenAI-compatible servers", "key set" if has_key else "no OPENAI_API_KEY", key_remedy)

@@ -80,7 +80,7 @@ def memory() -> Finding:
 
     free = free_bytes()
     if free is None:
-        return Finding("memory", "this system does not tell")
+        return Finding("memory", "unknown on this system")
     short = free < LEAST_FREE_GIB * GIB
     return Finding("memory", f"{free / GIB:.1f} GiB free", "end other programs before you load models" if short else "")
 

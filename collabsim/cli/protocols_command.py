@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from collabsim.cli.plain_words import limits_of, takes
+from collabsim.errors import CollabsimError
 from collabsim.protocols import Protocol, as_protocol, registered
 from collabsim.recipes import Recipe, load_recipe, registered_recipes
 
@@ -24,8 +26,7 @@ def run(name: str | None, seats: int, *, as_json: bool) -> None:
     if name is not None:
         _show_one(as_protocol(name), seats, as_json=as_json)
         return
-    facts = [_facts(as_protocol(known)) for known in registered()]
-    facts += [_facts_of_recipe(load_recipe(known)) for known in registered_recipes()]
+    facts = [*_all_facts()]
     if as_json:
         sys.stdout.write(json.dumps(facts, indent=1, default=str) + "\n")
         return
@@ -36,6 +37,25 @@ def run(name: str | None, seats: int, *, as_json: bool) -> None:
         roles, needs = ", ".join(fact["roles"]) or "-", ", ".join(fact["needs"]) or "-"
         table.add_row(fact["name"], fact["family"], _range(fact["players"]), roles, needs, fact["doc"])
     Console().print(table)
+
+
+def _all_facts() -> Iterator[dict[str, Any]]:
+    """The facts of every protocol and recipe; one whose package cannot be loaded is named on standard error."""
+    tells = [partial(_facts_of_protocol, known) for known in registered()]
+    tells += [partial(_facts_of_named_recipe, known) for known in registered_recipes()]
+    for tell in tells:
+        try:
+            yield tell()
+        except CollabsimError as error:
+            Console(stderr=True).print(f"left out: {error}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _facts_of_protocol(name: str) -> dict[str, Any]:
+    return _facts(as_protocol(name))
+
+
+def _facts_of_named_recipe(name: str) -> dict[str, Any]:
+    return _facts_of_recipe(load_recipe(name))
 
 
 def _range(players: list[int | None]) -> str:
@@ -54,7 +74,7 @@ def _facts(protocol: Protocol) -> dict[str, Any]:
         "fitted": protocol.fit is not None,
         "doc": protocol.doc,
         "command": "sweep",
-        "options": [_option(parameter) for parameter in protocol.options().values()],
+        "options": _options(protocol),
     }
 
 
@@ -70,21 +90,28 @@ def _facts_of_recipe(recipe: Recipe) -> dict[str, Any]:
         "doc": recipe.doc,
         "command": recipe.command,
         "options": [
-            {"name": name, "type": _type(option.annotation), "default": recipe.defaults[name]}
+            {"name": name, "type": _type(option.annotation, option.metadata), "default": recipe.defaults[name]}
             for name, option in recipe.settings.model_fields.items()
         ],
     }
 
 
-def _type(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else re.sub(r"\b(\w+\.)+(?=\w)", "", str(annotation))
+def _type(annotation: Any, metadata: Iterable[Any] = ()) -> str:
+    """An annotation in plain words, such as `whole number at least 1`."""
+    limits = limits_of([*metadata, *getattr(annotation, "__metadata__", ())])
+    return takes(annotation, lambda section: section.__name__, limits).replace("`", "")
 
 
-def _option(parameter: inspect.Parameter) -> dict[str, Any]:
+def _options(protocol: Protocol) -> list[dict[str, Any]]:
+    kinds = protocol.option_kinds()
+    return [_option(parameter, kinds[name]) for name, parameter in protocol.options().items()]
+
+
+def _option(parameter: inspect.Parameter, annotation: Any) -> dict[str, Any]:
     required = parameter.default is inspect.Parameter.empty
     return {
         "name": parameter.name,
-        "type": str(parameter.annotation),
+        "type": _type(annotation),
         **({"required": True} if required else {"default": parameter.default}),
     }
 
@@ -118,6 +145,13 @@ def _show_one(protocol: Protocol, seats: int, *, as_json: bool) -> None:
     console.print(drawing.draw_mermaid(), markup=False, highlight=False, soft_wrap=True)
 
 
+def _in_yaml(value: Any) -> str:
+    """A default as it stands in a config."""
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
 def _print_facts(facts: Mapping[str, Any]) -> None:
     console = Console()
     console.print(f"[bold]{facts['name']}[/bold] ({facts['family']}): {facts['doc']}", highlight=False)
@@ -126,5 +160,5 @@ def _print_facts(facts: Mapping[str, Any]) -> None:
     if not facts["options"]:
         console.print("options: none")
     for option in facts["options"]:
-        default = "required" if option.get("required") else f"default {option['default']!r}"
+        default = "required" if option.get("required") else f"default {_in_yaml(option['default'])}"
         console.print(f"  {option['name']}: {option['type']} ({default})", markup=False, highlight=False)

@@ -228,7 +228,7 @@ class SweepResult:
         for player in self.players:
             rows += [[_shortened(player), *(_cell(estimates.get(player), spread) for _, spread, estimates in shown)]]
         rare = any(cell.endswith(RARE) for row in rows for cell in row)
-        note = [f"{RARE} rare: fewer than 15 items tell; the interval is the conservative one"] if rare else []
+        note = [f"{RARE} rare: fewer than 15 items inform the value; its interval is wider on purpose"] if rare else []
         return "\n".join([" · ".join(filter(None, map(str, title))), *_aligned(rows), *note])
 
 

@@ -40,6 +40,12 @@ def unknown_key(key: str, known: list[str]) -> str:
     return f"unknown key {key!r}{nearest(key.rpartition('.')[2], known)}; known here: {', '.join(sorted(known))}"
 
 
+def below_a_section(key: str, schema: type[BaseModel]) -> str:
+    """Where an unknown key on top of a file belongs, when one of its sections knows it: `method` is `sweep.method`."""
+    places = [f"{name}.{key}" for name in schema.model_fields if key in known_keys(kind_at(schema, (name,)))]
+    return f"; there is {' and '.join(places)}" if places else ""
+
+
 def _location(problem: Any, data: Any) -> tuple[str, ...]:
     """The keys to a value; pydantic also names the types that it tried on the way."""
     keys: list[str] = []
@@ -57,12 +63,22 @@ def _line(location: tuple[str, ...], problems: list[Any], schema: type[BaseModel
     first = problems[0]
     where = ".".join([at, *location] if at else location)
     if first["type"] in UNKNOWN:
-        return unknown_key(where, known_keys(kind_at(schema, location[:-1])))
+        return unknown_key(where, known_keys(kind_at(schema, location[:-1]))) + _elsewhere(location, schema)
     if first["type"] == "missing":
         return f"the key {where!r} is missing; add it"
     expected = list(dict.fromkeys(_expected(problem, kind_at(schema, location)) for problem in problems))
     text = " or ".join([expected[0], *(other.removeprefix("Input should be ") for other in expected[1:])])
     return f"{where or 'config'}: {text}{_came(first.get('input'))}{_advice(problems)}"
+
+
+def _elsewhere(location: tuple[str, ...], schema: type[BaseModel]) -> str:
+    """Where a key of this name belongs, when the file as a whole knows it: `sweep.concurrency` is `concurrency`."""
+    *above, key = location
+    return (
+        f"; {key!r} belongs on top of the file, not below {'.'.join(above)!r}"
+        if above and key in known_keys(schema)
+        else ""
+    )
 
 
 def _expected(problem: Any, kind: Any) -> str:

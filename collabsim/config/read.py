@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from collabsim.config.expected import known_keys
 from collabsim.config.overrides import apply_override
-from collabsim.config.problems import problems_of, unknown_key
+from collabsim.config.problems import below_a_section, problems_of, unknown_key
 from collabsim.config.schema import PLACEMENT, Config
 from collabsim.config.yaml_text import read_yaml, with_text_keys
 from collabsim.errors import ConfigError
@@ -37,7 +37,7 @@ def parse_config(data: Mapping[str, Any], origin: str = "config") -> Config:
     """A `Config` of plain data. Raises `ConfigError` that names the key, what was expected and what came."""
     given, problems = with_text_keys(data, origin=origin)
     known = known_keys(Config)
-    problems += [unknown_key(key, known) for key in given if key not in known]
+    problems += [unknown_key(key, known) + below_a_section(key, Config) for key in given if key not in known]
     config, more = _validated(Config, {key: value for key, value in given.items() if key in known})
     if config is None or problems:
         raise ConfigError("; ".join(f"{origin}: {problem}" for problem in [*problems, *more]))

@@ -12,6 +12,8 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -78,7 +80,20 @@ def _scheme(name: str) -> Maker | None:
     if name in SCHEMES:
         return SCHEMES[name]
     point = registered(GROUP).get(name)
-    return None if point is None else load(point, "scheme of models")
+    return None if point is None else partial(_of_package, point)
+
+
+def _of_package(point: EntryPoint, model: ModelSpec) -> BaseChatModel:
+    """The model that a scheme of another package makes."""
+    from langchain_core.language_models import BaseChatModel
+
+    made = load(point, "scheme of models")(model)
+    if not isinstance(made, BaseChatModel):
+        raise ConfigError(
+            f"{model.where}: expected the scheme {point.name!r} ({point.value}) to make a LangChain chat model, got "
+            f"{type(made).__name__}; correct its package"
+        )
+    return made
 
 
 def _simulated(model: ModelSpec) -> BaseChatModel:

@@ -12,8 +12,8 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from collabsim.errors import ConfigError, nearest
-from collabsim.plugins import registered
+from collabsim.errors import ConfigError, PrerequisiteError, nearest
+from collabsim.plugins import load, registered
 from collabsim.scorers.reading.scoring import AnswerScorer
 
 GROUP = "collabsim.kinds"
@@ -40,11 +40,9 @@ def scorer_for(kind: str) -> AnswerScorer:
         raise ConfigError(f"unknown kind of answer {kind!r}{nearest(kind, known)}; known: {names}")
     origin = known[kind].value
     try:
-        scorer = known[kind].load()
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(
-            f"kind of answer {kind!r} cannot be loaded from {origin!r}: {error}; reinstall its package"
-        ) from error
+        scorer = load(known[kind], "kind of answer")
+    except PrerequisiteError as error:
+        raise ConfigError(str(error)) from error
     if not (isinstance(scorer, type) and issubclass(scorer, AnswerScorer) and scorer.kind == kind):
         raise ConfigError(
             f"kind of answer {kind!r}: expected {origin!r} to be a subclass of AnswerScorer with kind = {kind!r}, got "

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from meanings import MEANINGS, OPTIONS
-from plain_words import cell, default_in_words, is_section, limits_of, takes
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
+
+from collabsim.cli.plain_words import cell, default_in_words, is_section, limits_of, takes
 
 PAGE = Path(__file__).parents[1] / "configuration.md"
 MARKED = re.compile(r"(<!-- keys: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -152,9 +153,9 @@ def protocol_options() -> dict[str, list[Key]]:
     rows: list[Key] = []
     for name in (name for name, point in registered().items() if point.value.startswith("collabsim.")):
         protocol = as_protocol(name)
-        hints = get_type_hints(protocol.build, include_extras=True)
+        kinds = protocol.option_kinds()
         for option, parameter in protocol.options().items():
-            kind = takes(hints[option], {}.__getitem__, limits_of(getattr(hints[option], "__metadata__", ())))
+            kind = takes(kinds[option], {}.__getitem__, limits_of(getattr(kinds[option], "__metadata__", ())))
             told = OPTIONS.get(f"{name}.{option}", OPTIONS.get(option, ""))
             rows.append((f"{name}.{option}", kind, default_in_words(parameter.default), told))
     return {"options of protocols": rows}

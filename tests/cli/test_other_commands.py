@@ -52,6 +52,48 @@ def test_a_protocol_of_one_s_own_is_shown_like_the_others(collabsim, module):
     assert "graph TD;" in collabsim("protocols", "own:mine").out
 
 
+LAZY = """
+from __future__ import annotations
+from typing import TYPE_CHECKING, Annotated
+from pydantic import Field
+from collabsim import protocol
+from collabsim.graphs.majority_vote import majority_vote
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from langgraph.graph import StateGraph
+
+@protocol
+def lazy(seats: Sequence[str], *, rounds: Annotated[int, Field(ge=1)] = 2, names: Sequence[str] = ()) -> StateGraph:
+    return majority_vote.build(seats)
+"""
+
+
+def test_options_are_told_in_plain_words(collabsim):
+    shown = collabsim("protocols", "debate").out
+    assert "rounds: whole number at least 1 (default 2)" in shown
+    assert "final: vote, judge (default 'vote')" in shown
+    assert "self_refine: true or false (default false)" in shown
+    told = {name: collabsim("protocols", name, "--json").out for name in ("structured", "multiagent_finetuning")}
+    kinds = [option["type"] for out in told.values() for option in json.loads(out)["options"]]
+    assert [
+        kind for kind in kinds if any(word in kind for word in ("Annotated", "Literal", "None", "[", "typing"))
+    ] == []
+
+
+def test_a_protocol_whose_types_are_imported_for_type_checkers_only_is_shown_and_checked(collabsim, module, work):
+    """`Sequence` below TYPE_CHECKING ended in a NameError as soon as an option was given."""
+    module("lazily", LAZY)
+    assert "rounds: whole number at least 1" in collabsim("protocols", "lazily:lazy").out
+    config = work / "lazily.yaml"
+    config.write_text(
+        'pool: {a: "simulated:"}\nprotocol: {name: "lazily:lazy", rounds: 0}\n'
+        'task: {source: "reasoning_gym:chain_sum", limit: 2}\n'
+    )
+    ran = collabsim("sweep", config, "--dry-run")
+    assert ran.code == 2
+    assert "option 'rounds'" in ran.err
+
+
 def test_tasks_lists_the_data_sets_at_hand(collabsim):
     ran = collabsim("tasks")
     assert (ran.code, ran.err) == (0, "")

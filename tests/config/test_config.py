@@ -317,3 +317,12 @@ def test_a_system_has_all_that_the_config_says():
     assert (system.alone, system.absent, system.order) == ("floor", "replace:judge", ["gpt-4.1", "a"])
     assert system.limits.on_overflow == "no_answer"
     assert system.store is store
+
+
+def test_a_key_in_the_wrong_place_is_told_its_place():
+    with pytest.raises(ConfigError, match=r"unknown key 'sweep.concurrency'.*'concurrency' belongs on top of the file"):
+        parse_config({**DATA, "sweep": {"concurrency": 2}})
+    with pytest.raises(ConfigError, match=r"unknown key 'method'.*there is sweep\.method"):
+        parse_config({**DATA, "method": "exact"})
+    with pytest.raises(ConfigError, match=r"unknown key 'limit'.*there is task\.limit"):
+        parse_config({**DATA, "limit": 5})

@@ -10,9 +10,21 @@ import pytest
 from engines import requires
 from pages import ROOT, read
 
+pytestmark = requires("matplotlib")  # the tutorial draws with the extra report
 TUTORIAL = ROOT / "examples" / "tutorial.ipynb"
 BOOK = json.loads(read(TUTORIAL))
 CODE = ["".join(cell["source"]) for cell in BOOK["cells"] if cell["cell_type"] == "code"]
+
+
+@pytest.fixture(autouse=True)
+def pictures_without_a_window(monkeypatch):
+    """`plt.show()` opens nothing, and no picture of one test is left for the next."""
+    from matplotlib import pyplot
+
+    monkeypatch.setattr(pyplot, "show", lambda: None)
+    pyplot.switch_backend("Agg")
+    yield pyplot
+    pyplot.close("all")
 
 
 def run(cells: list[str], names: dict) -> str:
@@ -45,6 +57,19 @@ def test_a_node_is_trained_and_swept_beside_its_start(workspace):
     before, after = names["trained"].values["before"], names["trained"].values["after"]
     assert after["individual"]["value"] > before["individual"]["value"]
     assert (workspace / "runs" / "tutorial" / "training" / "policy" / "model.safetensors").exists()
+
+
+def test_the_picture_shows_every_seats_value_inside_its_interval(workspace, pictures_without_a_window):
+    names: dict = {"__name__": "tutorial"}
+    drawn = next(number for number, cell in enumerate(CODE) if "plt.show()" in cell)
+    run(CODE[: drawn + 1], names)
+    (axes,) = pictures_without_a_window.gcf().axes
+    (points,) = axes.lines
+    (intervals,) = axes.collections
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["novice", "steady", "expert"]
+    assert list(points.get_xdata()) == [names["result"].shapley[seat].value for seat in ("novice", "steady", "expert")]
+    for value, ((low, _), (high, _)) in zip(points.get_xdata(), intervals.get_segments(), strict=True):
+        assert low <= value <= high
 
 
 def test_it_is_a_notebook_without_outputs():

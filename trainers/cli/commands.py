@@ -15,22 +15,28 @@ import typer
 if TYPE_CHECKING:
     from collabsim.store import GenerationStore
 
-ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with pool, protocol, task and train.")]
-Out = Annotated[str | None, typer.Option(help="Folder of the training.")]
+ToTrain = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with pool, protocol, task and train.")]
+ToCompare = Annotated[
+    Path, typer.Argument(metavar="CONFIG", help="YAML file with pool, protocol, task, train and compare.")
+]
+ToFinetune = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with pool, protocol, task and finetune.")]
+Out = Annotated[str | None, typer.Option(help="Folder that is written; default runs/<config>-<hash>.")]
 Store = Annotated[str | None, typer.Option(help="File of the generation store.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change any key of the config.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a key of the config; repeatable.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output instead of a table.")]
 
 
 def train(
-    config: ConfigPath,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where a stopped training was.")] = False,
+    config: ToTrain,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a training that was stopped.")] = False,
     out: Out = None,
     store: Store = None,
     set_: Set = None,
     json: Json = False,
 ) -> None:
-    """Train one seat in place, inside the live system, and print what came of it."""
+    """Train one seat in place, inside the live system, and print the scores before and after."""
     from rich.console import Console
 
     from ..setup import prepare
@@ -48,7 +54,7 @@ def train(
 
 
 def compare(
-    config: ConfigPath,
+    config: ToCompare,
     out: Out = None,
     store: Store = None,
     set_: Set = None,
@@ -68,7 +74,7 @@ def compare(
 
 
 def finetune(
-    config: ConfigPath,
+    config: ToFinetune,
     out: Out = None,
     store: Store = None,
     set_: Set = None,

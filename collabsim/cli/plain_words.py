@@ -1,7 +1,8 @@
 """Annotations, limits and defaults of Python in plain words.
 
 In: an annotation, a pydantic field or a parameter's default. Out: what a reader of YAML understands: "whole number above 0",
-"list of text", "`auto`, `vllm`". Left out on purpose: what a key means; see `configuration.py`.
+"list of text", "`auto`, `vllm`". `collabsim protocols` and the reference of config keys in the documentation say it so.
+Left out on purpose: what a key means.
 """
 
 from __future__ import annotations
