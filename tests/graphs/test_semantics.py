@@ -85,7 +85,7 @@ async def test_the_calls_made_are_those_declared_for_every_coalition(name, optio
 
 async def test_an_answerer_that_is_a_seat_saves_its_own_card():
     system = System("knowledge_cards", {seat: busy(seat) for seat in SEATS})
-    assert [len((await system.arun(ITEM, present)).calls) for present in ("a", "ab", "abcd")] == [1, 2, 4]
+    assert [len((await system.arun(ITEM, list(present))).calls) for present in ("a", "ab", "abcd")] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

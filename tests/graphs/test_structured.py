@@ -64,7 +64,7 @@ async def test_each_shape_passes_answers_along_and_ends_where_nobody_listens(str
 )
 async def test_an_absent_seat_is_contracted(structure, present, expected):
     system = structured(structure)
-    await system.arun(ITEM, present)
+    await system.arun(ITEM, list(present))
     assert {seat: heard(system, seat) for seat in expected} == expected
 
 
@@ -125,7 +125,7 @@ async def test_a_complete_graph_is_a_debate(rounds):
     by_graph.study(items)
     for item in items:
         for present in ("ab", "bc", "abc"):
-            one, other = await by_graph.arun(item, present), await by_debate.arun(item, present)
+            one, other = await by_graph.arun(item, list(present)), await by_debate.arun(item, list(present))
             assert sorted(one.final) == sorted(other.final)
             assert sorted(call.key for call in one.calls) == sorted(call.key for call in other.calls)
 

@@ -266,7 +266,7 @@ def test_the_recipe_is_listed_beside_the_protocols_and_refused_as_one(folder, tm
     facts = {entry["name"]: entry for entry in json.loads(collabsim("protocols", "--json").stdout)}
     recipe = facts["multiagent_finetuning"]
     assert (recipe["family"], recipe["command"], facts["debate"]["command"]) == ("training", "finetune", "sweep")
-    assert {"name": "support", "type": "float", "default": 0.5} in recipe["options"]
+    assert {"name": "support", "type": "number at least 0 and below 1", "default": 0.5} in recipe["options"]
     shown = collabsim("protocols", "multiagent_finetuning").stdout
     assert "collabsim finetune CONFIG" in shown
     with pytest.raises(ConfigError, match=r"recipe that makes a pool.*collabsim protocols multiagent_finetuning"):
