@@ -198,3 +198,8 @@ def test_the_setup_installs_the_torch_that_vllm_for_cpus_was_built_for():
     assert all(
         r.specifier.contains(f"{version[1]}+cpu") for r in asked if r.name == "torch" and "x86_64" in str(r.marker)
     )
+
+
+def test_home_folders_are_found_in_one_place():
+    expanding = [str(path.relative_to(ROOT)) for path in SOURCES if "expanduser" in path.read_text(encoding="utf-8")]
+    assert expanding == ["collabsim/paths.py"]

@@ -30,9 +30,6 @@ def make_pool(seats: Mapping[str, SeatConfig]) -> Pool:
 
 
 def _make_seat(name: str, config: SeatConfig, models: dict[str, BaseChatModel]) -> Seat:
-    user_path(
-        config.model, f"model of {name!r}"
-    )  # a `~` that names no home folder is refused before anything is loaded
     spec = config.model_dump_json(include={"model", "engine", "base_url", "revision", "options"})
     if spec not in models:
         models[spec] = resolve_model(

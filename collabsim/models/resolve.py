@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import EntryPoint
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from collabsim.errors import ConfigError, PrerequisiteError, nearest
+from collabsim.paths import user_path
 from collabsim.plugins import load, registered
 
 GROUP = "collabsim.models"
@@ -62,9 +62,10 @@ def resolve_model(
     where = f"model of {name!r}" if name else "model"
     if not isinstance(spec, str) or not spec.strip():
         raise ConfigError(f"{where}: expected a spec such as 'simulated:' or 'openai:NAME', got {spec!r}")
+    path = user_path(spec, where)
     scheme, colon, target = spec.partition(":")
     make = _scheme(scheme) if colon else _local
-    if make is None and Path(spec).expanduser().exists():
+    if make is None and path.exists():
         make = _local
     if make is None:
         known = [*SCHEMES, *(added for added in registered(GROUP) if added not in SCHEMES)]

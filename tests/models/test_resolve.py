@@ -166,3 +166,11 @@ def test_a_simulated_model_is_made_without_loading_the_openai_client():
 def test_a_local_model_takes_the_settings_of_its_engine_as_options(tmp_path):
     model = resolve_model(str(tmp_path), options={"dtype": "float32", "max_model_len": 64, "chat_format": "plain"})
     assert (model.dtype, model.max_model_len, model.chat_format) == ("float32", 64, "plain")
+
+
+@pytest.mark.parametrize("spec", ["~nobody9/model", "~nobody9:model"])
+def test_a_home_folder_of_nobody_is_refused_before_anything_is_loaded(spec):
+    with pytest.raises(
+        ConfigError, match=r"model of 'a': '~nobody9.model' begins with a home folder that cannot be found"
+    ):
+        resolve_model(spec, name="a")

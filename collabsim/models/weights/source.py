@@ -12,6 +12,7 @@ from pathlib import Path
 
 from collabsim.errors import ConfigError, PrerequisiteError
 from collabsim.models.weights.package_files import SCHEME, package_files
+from collabsim.paths import user_path
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _SHA256 = re.compile(r"sha256=([0-9a-fA-F]{64})")
@@ -65,7 +66,7 @@ def _without_hash(spec: str) -> tuple[str, str]:
 
 
 def _local(spec: str, address: str, sha256: str) -> WeightSource | None:
-    path = Path(address).expanduser()
+    path = user_path(address, f"model {spec!r}")
     if path.exists():
         return _of_paths(spec, (path.absolute(),), sha256)
     if path.suffix == ".gguf" or path.is_absolute() or address.startswith((".", "~")) or not HUB_ID.fullmatch(address):

@@ -133,3 +133,8 @@ def test_a_hash_of_a_folder_is_refused(tmp_path: Path) -> None:
 def test_a_revision_of_a_local_file_is_refused(gguf: Path) -> None:
     with pytest.raises(ConfigError, match="hub ids"):
         locate(str(gguf), revision="main")
+
+
+def test_a_home_folder_of_nobody_is_named_and_no_traceback():
+    with pytest.raises(ConfigError, match=r"'~nobody9/model' begins with a home folder that cannot be found"):
+        locate("~nobody9/model")
